@@ -1,0 +1,43 @@
+# Every target makes what it needs: a virtual environment in .venv, with the package in it.
+PYTHON ?= python3
+VENV   ?= .venv
+RUN     = $(VENV)/bin/python
+BASE_STAMP = $(VENV)/.installed-base
+DEV_STAMP  = $(VENV)/.installed-dev
+
+.PHONY: demo test lint bench clean help
+
+help:
+	@echo "make demo   run the demonstration; pictures go to demo_output/"
+	@echo "make test   run all tests and doctests"
+	@echo "make lint   run ruff and mypy"
+	@echo "make bench  run the benchmarks; figures on the terminal, plots in benchmarks/results/"
+
+demo: $(BASE_STAMP)
+	$(RUN) examples/demo.py
+
+test: $(DEV_STAMP)
+	$(RUN) -m pytest -n auto
+
+lint: $(DEV_STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: $(DEV_STAMP)
+	$(RUN) benchmarks/bench_decode.py
+
+clean:
+	rm -rf $(VENV) demo_output
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("xtrellis needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(BASE_STAMP): pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	@touch $@
+
+$(DEV_STAMP): pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(BASE_STAMP)

@@ -1,0 +1,86 @@
+"""xtrellis: extreme multiclass classification on trellis graphs.
+
+Classes are the source-to-sink paths of a small graph. One binary learner a edge, a shortest
+path to decode: model size and prediction time grow with log K.
+
+The public names are imported on first use, so that ``import xtrellis`` is instant.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .codebook import codewords, hamming_distance, minimum_distance
+    from .decoding import best_paths, k_best_paths, log_partition, path_log_probabilities
+    from .losses import LocalLoss, Loss, PathHinge, VertexSoftmax, get_local_loss, get_loss
+    from .path_assignment import (
+        GreedyAssignment,
+        PathAssignment,
+        given_assignment,
+        random_assignment,
+        similarity_assignment,
+    )
+    from .plots import draw_trellis
+    from .trellis import Trellis
+
+_HOME = {
+    "Trellis": "trellis",
+    "codewords": "codebook",
+    "hamming_distance": "codebook",
+    "minimum_distance": "codebook",
+    "PathAssignment": "path_assignment",
+    "GreedyAssignment": "path_assignment",
+    "given_assignment": "path_assignment",
+    "random_assignment": "path_assignment",
+    "similarity_assignment": "path_assignment",
+    "Loss": "losses",
+    "LocalLoss": "losses",
+    "PathHinge": "losses",
+    "VertexSoftmax": "losses",
+    "get_loss": "losses",
+    "get_local_loss": "losses",
+    "best_paths": "decoding",
+    "k_best_paths": "decoding",
+    "log_partition": "decoding",
+    "path_log_probabilities": "decoding",
+    "draw_trellis": "plots",
+}
+
+__all__ = [
+    "GreedyAssignment",
+    "LocalLoss",
+    "Loss",
+    "PathAssignment",
+    "PathHinge",
+    "Trellis",
+    "VertexSoftmax",
+    "__version__",
+    "best_paths",
+    "codewords",
+    "draw_trellis",
+    "get_local_loss",
+    "get_loss",
+    "given_assignment",
+    "hamming_distance",
+    "k_best_paths",
+    "log_partition",
+    "minimum_distance",
+    "path_log_probabilities",
+    "random_assignment",
+    "similarity_assignment",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home the first time it is asked for."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

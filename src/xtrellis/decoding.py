@@ -1,0 +1,208 @@
+"""Decoding: from the margins of a batch of rows to paths, exactly.
+
+Sections 4 and 5 of the paper. ``losses`` turns margins into edge costs; the shortest path under
+them is the path of least total loss. The same recursion over the slices gives the k best paths
+and, read as ``p(path) ~ exp(-cost)``, the log-partition over all K paths and the probability of
+any path. All of it is O(|E|) = O(log K) a row; the recursion itself is in ``kernels/decode.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .losses import DecodingLoss, FloatArray, Function, get_loss
+from .trellis import IntArray, Trellis, _checked_integer
+
+AnyLoss = str | Function | DecodingLoss
+
+
+def best_paths(
+    trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "exponential"
+) -> IntArray:
+    """Number of the path of least total loss, for each row of margins.
+
+    Of paths with the same loss, the one with the lowest number.
+
+    Parameters
+    ----------
+    trellis : Trellis
+        The graph.
+    margins : array-like of shape (n, n_edges)
+        Margin of each edge's learner; float32 is decoded in float32, all else in float64.
+    loss : str, callable or decoding loss, default="exponential"
+        See :func:`xtrellis.get_loss`; pass ``get_loss(name, code="ternary")``,
+        :class:`~xtrellis.PathHinge` or :class:`~xtrellis.VertexSoftmax` for locally trained edges.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xtrellis import Trellis, best_paths
+    >>> trellis = Trellis(1000, 10)
+    >>> margins = np.full((1, trellis.n_edges), -1.0)
+    >>> margins[0, trellis.path_edges(123)] = 1.0
+    >>> best_paths(trellis, margins)
+    array([123])
+    """
+    from .kernels import decode
+
+    costs = _edge_costs(trellis, margins, loss)
+    paths = np.empty(len(costs), dtype=np.int64)
+    decode.best_paths(costs, *_layout(trellis), paths)
+    return paths
+
+
+def k_best_paths(
+    trellis: Trellis, margins: npt.ArrayLike, k: int, loss: AnyLoss = "exponential"
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    """The k paths of least total loss for each row, best first, and their total losses.
+
+    Of paths with the same loss, those with the lowest numbers come first.
+
+    Parameters
+    ----------
+    trellis, margins, loss
+        As for :func:`best_paths`.
+    k : int
+        How many paths, from 1 to ``n_classes``.
+
+    Returns
+    -------
+    paths : ndarray of int64, shape (n, k)
+    losses : ndarray of float64, shape (n, k)
+        ``sum_j L(M_j f_j)`` of each path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xtrellis import Trellis, k_best_paths
+    >>> trellis = Trellis(9, 2)
+    >>> margins = np.linspace(-1, 1, trellis.n_edges)[np.newaxis]
+    >>> paths, losses = k_best_paths(trellis, margins, k=3, loss="squared")
+    >>> paths
+    array([[8, 7, 4]])
+    >>> losses.round(2)
+    array([[16.  , 17.23, 17.85]])
+    """
+    from .kernels import decode
+
+    k = _checked_integer("k", k)
+    if not 1 <= k <= trellis.n_classes:
+        raise ValueError(f"k must be from 1 to n_classes ({trellis.n_classes}), got {k}")
+    margins = checked_margins(trellis, margins)
+    decoding_loss = get_loss(loss)
+    costs = _edge_costs(trellis, margins, decoding_loss).astype(np.float64, copy=False)
+    paths = np.empty((len(costs), k), dtype=np.int64)
+    above_best = np.empty((len(costs), k))
+    decode.k_best_paths(costs, *_layout(trellis), paths, above_best)
+    # Path costs omit what all paths share; the best path's loss by its definition puts it back.
+    least = decoding_loss.total_loss(trellis, margins, paths[:, 0])
+    return paths, least[:, np.newaxis] + above_best
+
+
+def log_partition(
+    trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "log"
+) -> npt.NDArray[np.float64]:
+    """``log sum_P exp(-cost(P))`` over all K paths, for each row of margins.
+
+    The cost of a path is the sum of its edge costs; with the log loss, ``-sum_{j in P} f_j``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xtrellis import Trellis, log_partition
+    >>> trellis = Trellis(1000, 10)
+    >>> np.exp(log_partition(trellis, np.zeros((1, trellis.n_edges))))
+    array([1000.])
+    """
+    from .kernels import decode
+
+    costs = _edge_costs(trellis, margins, loss)
+    log_sums = np.empty(len(costs))
+    width, digits, _ = _layout(trellis)
+    decode.log_partition(costs, width, digits, log_sums)
+    return log_sums
+
+
+def path_log_probabilities(
+    trellis: Trellis, margins: npt.ArrayLike, paths: npt.ArrayLike, loss: AnyLoss = "log"
+) -> npt.NDArray[np.float64]:
+    """Log-probability of given paths under ``p(P) = exp(-cost(P)) / sum_Q exp(-cost(Q))``.
+
+    Parameters
+    ----------
+    trellis, margins
+        As for :func:`best_paths`.
+    paths : array-like of int, shape (n,) or (n, k)
+        One or several path numbers for each row.
+    loss : str, callable or decoding loss, default="log"
+        With the log loss, ``p(P) ~ exp(sum_{j in P} f_j)``.
+
+    Returns
+    -------
+    ndarray of float64, shape of ``paths``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xtrellis import Trellis, path_log_probabilities
+    >>> trellis = Trellis(4, 2)
+    >>> np.exp(path_log_probabilities(trellis, np.zeros((1, trellis.n_edges)), [[0, 3]]))
+    array([[0.25, 0.25]])
+    """
+    from .kernels import decode
+
+    costs = _edge_costs(trellis, margins, loss)
+    edges = trellis.path_edges(paths)
+    if edges.ndim not in (2, 3) or len(edges) != len(costs):
+        raise ValueError(
+            f"paths must have shape (n,) or (n, k) with n = {len(costs)} rows of margins, "
+            f"got shape {edges.shape[:-1]}"
+        )
+    result = np.empty(edges.shape[:-1])
+    width, digits, _ = _layout(trellis)
+    n, length = len(costs), edges.shape[-1]
+    decode.path_log_probabilities(
+        costs, width, digits, edges.reshape(n, -1, length), result.reshape(n, -1)
+    )
+    return result
+
+
+def checked_margins(trellis: Trellis, margins: npt.ArrayLike) -> FloatArray:
+    """Margins as a contiguous float32 or float64 array, or a ValueError that says what is wrong."""
+    array = np.asarray(margins)
+    if array.dtype != np.float32:
+        array = array.astype(np.float64)
+    if array.ndim != 2 or array.shape[1] != trellis.n_edges:
+        raise ValueError(
+            f"margins must have shape (n, {trellis.n_edges}), a column for each edge; "
+            f"got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        row, edge = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"margins must be finite, got margins[{row}, {edge}] = {array[row, edge]}")
+    return np.ascontiguousarray(array)
+
+
+def _edge_costs(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss) -> FloatArray:
+    """Costs of all edges, checked on the way in and out."""
+    margins = checked_margins(trellis, margins)
+    costs = np.ascontiguousarray(get_loss(loss).edge_costs(trellis, margins))
+    if costs.shape != margins.shape:
+        raise ValueError(f"loss gave edge costs of shape {costs.shape}, not {margins.shape}")
+    if not np.isfinite(costs).all():
+        row, edge = np.argwhere(~np.isfinite(costs))[0]
+        raise ValueError(
+            f"loss {loss!r} gave an edge cost of {costs[row, edge]} for the margin "
+            f"{margins[row, edge]}; it must be finite"
+        )
+    return costs
+
+
+def _layout(trellis: Trellis) -> tuple[int, IntArray, IntArray]:
+    """The trellis as the kernels take it: b, A and T."""
+    return trellis.slice_width, np.array(trellis.digits), np.array(trellis.path_counts)

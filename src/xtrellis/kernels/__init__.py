@@ -1,0 +1,1 @@
+"""Numba kernels: functions of plain arrays and numbers, compiled once and cached."""
