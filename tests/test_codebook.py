@@ -1,11 +1,11 @@
 """Codewords and distances against the enumerated coding matrix."""
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import given
-from strategies import graphs
 
+import oracle
+from strategies import graphs
 from xtrellis import Trellis, codewords, hamming_distance, minimum_distance
 
 

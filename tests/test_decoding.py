@@ -1,12 +1,12 @@
 """Decoding against brute force over all paths, and the paper's theorem and lemma."""
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import graphs, margins, tied_margins
 
+import oracle
+from strategies import graphs, margins, tied_margins
 from xtrellis import (
     PathHinge,
     Trellis,

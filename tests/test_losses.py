@@ -1,12 +1,12 @@
 """Losses and edge costs: their definitions, and their safety at extreme margins."""
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import graphs, margins
 
+import oracle
+from strategies import graphs, margins
 from xtrellis import PathHinge, Trellis, VertexSoftmax, get_loss
 
 NAMES = list(oracle.LOSSES)

@@ -3,12 +3,12 @@
 import dataclasses
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import graphs
 
+import oracle
+from strategies import graphs
 from xtrellis import Trellis
 
 # The tables of E.1 and E.5: (data, K, d), and the model sizes of W-LTLS as printed. Their MB is
@@ -41,7 +41,9 @@ PAPER_SIZES = {
 def test_edges_give_the_model_sizes_of_the_paper(data, width, printed):
     _, n_classes, n_features = data
     number, unit = printed.split()
-    size = 4 * n_features * Trellis(n_classes, width).n_edges / {"MB": 2**20, "GB": 2**20 * 1000}[unit]
+    size = (
+        4 * n_features * Trellis(n_classes, width).n_edges / {"MB": 2**20, "GB": 2**20 * 1000}[unit]
+    )
     # To the printed digit. Two sizes of aloi.bin, 102.044 and 536.947, were printed rounded up.
     assert abs(size - float(number)) < 0.6 * 10 ** -len(number.partition(".")[2])
 

@@ -1,6 +1,6 @@
 """xtrellis: extreme multiclass classification on trellis graphs.
 
-Classes are the source-to-sink paths of a small graph. One binary learner a edge, a shortest
+Classes are the source-to-sink paths of a small graph. One binary learner an edge, a shortest
 path to decode: model size and prediction time grow with log K.
 
 The public names are imported on first use, so that ``import xtrellis`` is instant.
@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .codebook import codewords, hamming_distance, minimum_distance
     from .decoding import best_paths, k_best_paths, log_partition, path_log_probabilities
-    from .losses import LocalLoss, Loss, PathHinge, VertexSoftmax, get_local_loss, get_loss
+    from .losses import LocalLoss, Loss, PathHinge, VertexSoftmax, get_loss
     from .path_assignment import (
         GreedyAssignment,
         PathAssignment,
@@ -40,7 +40,6 @@ _HOME = {
     "PathHinge": "losses",
     "VertexSoftmax": "losses",
     "get_loss": "losses",
-    "get_local_loss": "losses",
     "best_paths": "decoding",
     "k_best_paths": "decoding",
     "log_partition": "decoding",
@@ -60,7 +59,6 @@ __all__ = [
     "best_paths",
     "codewords",
     "draw_trellis",
-    "get_local_loss",
     "get_loss",
     "given_assignment",
     "hamming_distance",

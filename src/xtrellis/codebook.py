@@ -9,6 +9,7 @@ edges that leave its vertices, 0 (don't care) on edges that leave vertices it do
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -107,5 +108,4 @@ def minimum_distance(trellis: Trellis) -> int:
     >>> minimum_distance(Trellis(64, 4)), minimum_distance(Trellis(105, 5))
     (4, 3)
     """
-    digits = trellis.digits
-    return 3 if any(a and b for a, b in zip(digits, digits[1:], strict=False)) else 4
+    return 3 if any(a and b for a, b in pairwise(trellis.digits)) else 4

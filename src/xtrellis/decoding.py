@@ -17,9 +17,7 @@ from .trellis import IntArray, Trellis, _checked_integer
 AnyLoss = str | Function | DecodingLoss
 
 
-def best_paths(
-    trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "exponential"
-) -> IntArray:
+def best_paths(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "exponential") -> IntArray:
     """Number of the path of least total loss, for each row of margins.
 
     Of paths with the same loss, the one with the lowest number.

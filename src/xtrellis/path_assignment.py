@@ -25,7 +25,7 @@ from .trellis import IntArray, Trellis
 Laying = Literal["depth_first", "exit_first"]
 
 MAX_LINKAGE = 20_000  # classes: the largest K x K distance matrix ever made holds 1.6 GB
-_CHUNK = 2_000  # above that, average linkage inside chunks of this many classes
+_CHUNK = 4_000  # above that, average linkage inside chunks of this many classes
 _DIMENSIONS = 100  # of the reduced class vectors
 
 
@@ -231,24 +231,14 @@ def similarity_assignment(
 def exit_first(trellis: Trellis) -> IntArray:
     """All path numbers, ordered by exit vertex first, then by the slices from the first one.
 
-    >>> exit_first(Trellis(9, 2))       # the b**3 paths by way of the last slice, then the short one
+    >>> exit_first(Trellis(9, 2))       # the paths by way of the last slice, then the short one
     array([1, 2, 3, 4, 5, 6, 7, 8, 0])
     """
-    width, runs = trellis.slice_width, []
-    for i in range(trellis.n_slices - 1, -1, -1):
-        for exit_vertex in range(trellis.digits[i]):
-            prefixes = np.arange(width**i)
-            edges = np.full((len(prefixes), trellis.n_slices + 1), -1, dtype=np.int64)
-            vertex = np.zeros(len(prefixes), dtype=np.int64)
-            for j in range(i + 1):
-                before = vertex
-                vertex = prefixes // width ** (i - 1 - j) % width if j < i else exit_vertex
-                edges[:, j] = vertex
-                if j > 0:
-                    edges[:, j] += trellis.inner_start(j - 1) + before * trellis.slice_sizes[j]
-            edges[:, i + 1] = trellis.exit_start(i) + exit_vertex
-            runs.append(trellis.path_numbers(edges))
-    return np.concatenate(runs)
+    paths = np.arange(trellis.n_classes)
+    edges = trellis.path_edges(paths)
+    exits = np.take_along_axis(edges, (edges >= 0).sum(axis=1, keepdims=True) - 1, axis=1)[:, 0]
+    # Exits have the highest edge numbers, the last slice's first; paths are in slice order.
+    return np.argsort(exits, kind="stable")
 
 
 def class_vectors(
