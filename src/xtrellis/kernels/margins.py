@@ -1,0 +1,107 @@
+"""Margins of rows: sparse rows times the learned weights, dense or sparse."""
+
+import numpy as np
+from numba import njit
+
+from .learn import _OPTIONS, row_margins
+
+
+@njit(**_OPTIONS)
+def dense_margins(indptr, indices, data, place, weights, bias, margins):
+    """``bias + X W`` with W stored by rows; ``place[k]`` is feature k's row, or -1 for none."""
+    n_edges = bias.size
+    for i in range(indptr.size - 1):
+        out = margins[i]
+        for j in range(n_edges):
+            out[j] = bias[j]
+        for p in range(indptr[i], indptr[i + 1]):
+            k = place[indices[p]]
+            if k >= 0:
+                x = data[p]
+                for j in range(n_edges):
+                    out[j] += x * weights[k, j]
+
+
+@njit(**_OPTIONS)
+def sparse_margins(indptr, indices, data, starts, edges, values, bias, margins):
+    """``bias + X W`` with W as CSR: feature k's weights are ``starts[k]`` to ``starts[k + 1]``."""
+    for i in range(indptr.size - 1):
+        out = margins[i]
+        for j in range(bias.size):
+            out[j] = bias[j]
+        for p in range(indptr[i], indptr[i + 1]):
+            x, k = data[p], indices[p]
+            for q in range(starts[k], starts[k + 1]):
+                out[edges[q]] += x * values[q]
+
+
+@njit(**_OPTIONS)
+def block_margins(indptr, indices, data, rows, weights, bias, margins):
+    """Margins of some rows of a block for its edges."""
+    for r in range(rows.size):
+        i = rows[r]
+        row_margins(indices, data, indptr[i], indptr[i + 1], weights, bias, margins[r])
+
+
+# ---------------------------------------------------------------------- rows and weights of blocks
+
+
+@njit(cache=True, nogil=True)
+def gather_rows(indptr, indices, data, rows, local, new_indptr, new_indices, new_data, features):
+    """Copy rows into a CSR of their own, over the features that they contain only.
+
+    ``local`` holds -1 for every feature; ``features`` takes the old number of each new one.
+    Returns the number of features.
+    """
+    n_features, q = 0, 0
+    for r in range(rows.size):
+        new_indptr[r] = q
+        for p in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            k = indices[p]
+            if local[k] < 0:
+                local[k] = n_features
+                features[n_features] = k
+                n_features += 1
+            new_indices[q] = local[k]
+            new_data[q] = data[p]
+            q += 1
+    new_indptr[rows.size] = q
+    return n_features
+
+
+@njit(cache=True, nogil=True)
+def count_nonzeros(weights):
+    """Number of weights that are not zero."""
+    total = 0
+    for k in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            total += weights[k, j] != 0
+    return total
+
+
+@njit(cache=True, nogil=True)
+def take_nonzeros(weights, features, edges, counts, out_edges, out_values):
+    """Non-zero weights row by row: their edges and values, and how many each feature has."""
+    q = 0
+    for k in range(weights.shape[0]):
+        first = q
+        for j in range(weights.shape[1]):
+            if weights[k, j] != 0:
+                out_edges[q] = edges[j]
+                out_values[q] = weights[k, j]
+                q += 1
+        counts[k] = q - first
+
+
+@njit(cache=True, nogil=True)
+def merge_block(features, counts, edges, values, cursor, all_edges, all_values):
+    """Append a block's weights to the rows of the whole matrix; ``cursor`` is where each ends."""
+    q = 0
+    for k in range(features.size):
+        at = cursor[features[k]]
+        for _ in range(counts[k]):
+            all_edges[at] = edges[q]
+            all_values[at] = values[q]
+            at += 1
+            q += 1
+        cursor[features[k]] = at
