@@ -40,6 +40,16 @@ def test_minimum_distance_of_all_graphs_up_to_200_classes():
             assert minimum_distance(trellis) == distances.min(), (n_classes, width)
 
 
+def test_minimum_distance_of_the_ternary_code():
+    for n_classes in range(2, 61):
+        for width in range(2, n_classes + 1):
+            matrix = oracle.coding_matrix(n_classes, width, "ternary")
+            distances = (matrix.shape[1] - matrix @ matrix.T) / 2
+            np.fill_diagonal(distances, np.inf)
+            found = minimum_distance(Trellis(n_classes, width), code="ternary")
+            assert found == distances.min(), (n_classes, width)
+
+
 def test_distances_the_paper_names():
     assert minimum_distance(Trellis(64, 2)) == 4  # Section 4.2
     assert minimum_distance(Trellis(105, 5)) == 3  # 105 = 410 in base 5
@@ -57,3 +67,5 @@ def test_one_vs_rest_repeats_its_columns():
 def test_unknown_code():
     with pytest.raises(ValueError, match="code must be 'binary' or 'ternary', got 'gray'"):
         codewords(Trellis(4, 2), [0], code="gray")
+    with pytest.raises(ValueError, match="code must be 'binary' or 'ternary', got 'gray'"):
+        minimum_distance(Trellis(4, 2), code="gray")

@@ -187,7 +187,8 @@ def test_huge_graphs(n_classes, width):
 def test_huge_margins_decode_to_finite_losses():
     trellis = Trellis(100, 5)
     f = np.full((1, trellis.n_edges), -1e4, dtype=np.float32)
-    f[0, trellis.path_edges(42)] = 1e4
+    edges = trellis.path_edges(42)
+    f[0, edges[edges >= 0]] = 1e4
     for name in oracle.LOSSES:
         paths, losses = k_best_paths(trellis, f, 100, name)
         assert paths[0, 0] == 42
@@ -195,11 +196,42 @@ def test_huge_margins_decode_to_finite_losses():
         assert np.isfinite(losses).all()
 
 
+def test_costs_that_every_path_pays_hide_nothing():
+    """All source edges at -40 cost 1e17 each: the other edges must still decide."""
+    trellis = Trellis(10**6, 10)
+    f = np.random.default_rng(0).standard_normal((200, trellis.n_edges))
+    expected = best_paths(trellis, np.where(np.arange(trellis.n_edges) < 10, 0, f))
+    f[:, :10] = -40
+    np.testing.assert_array_equal(best_paths(trellis, f), expected)
+
+
+@pytest.mark.parametrize("margin", [-1e4, -40.0, -30.0, 30.0, 1e4])
+def test_probabilities_of_equal_paths_whatever_they_cost(margin):
+    for graph in ((1000, 10), (105, 5)):
+        trellis = Trellis(*graph)
+        every = np.arange(trellis.n_classes)[np.newaxis]
+        f = np.full((1, trellis.n_edges), margin)
+        log_p = path_log_probabilities(trellis, f, every, "exponential")
+        np.testing.assert_allclose(np.exp(log_p).sum(), 1, rtol=1e-9)
+        if graph == (1000, 10):  # all paths equally long
+            np.testing.assert_allclose(log_p, -np.log(1000), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_best_is_first_of_the_k_best(dtype):
+    trellis = Trellis(10**6, 10)
+    f = 8 * np.random.default_rng(0).standard_normal((2000, trellis.n_edges)).astype(dtype)
+    np.testing.assert_array_equal(best_paths(trellis, f), k_best_paths(trellis, f, 2)[0][:, 0])
+
+
 def test_an_empty_batch():
     margins = np.empty((0, Trellis(9, 2).n_edges))
     assert best_paths(Trellis(9, 2), margins).shape == (0,)
     assert k_best_paths(Trellis(9, 2), margins, 3)[0].shape == (0, 3)
     assert log_partition(Trellis(9, 2), margins).shape == (0,)
+    for shape in ((0,), (0, 3)):
+        paths = np.empty(shape, int)
+        assert path_log_probabilities(Trellis(9, 2), margins, paths).shape == shape
 
 
 def test_any_memory_layout():
@@ -226,6 +258,7 @@ def nan_margins(value):
         (lambda t: best_paths(t, nan_margins(np.nan)), r"finite, got margins\[1, 5\] = nan"),
         (lambda t: log_partition(t, nan_margins(np.inf)), r"finite, got margins\[1, 5\] = inf"),
         (lambda t: best_paths(t, np.zeros((1, 14)), "cosine"), "got 'cosine'"),
+        (lambda t: best_paths(t, [["a"] * 14]), "margins must be an array of real numbers, got"),
         (lambda t: k_best_paths(t, np.zeros((1, 14)), 0), r"k must be from 1 to .*\(9\), got 0"),
         (lambda t: k_best_paths(t, np.zeros((1, 14)), 10), r"k must be .* got 10"),
         (lambda t: path_log_probabilities(t, np.zeros((2, 14)), [1]), r"paths must have shape"),

@@ -106,8 +106,40 @@ def test_float32_margins_give_float32_costs():
     f = np.random.default_rng(0).standard_normal((3, trellis.n_edges)).astype(np.float32)
     for name in NAMES:
         assert get_loss(name).edge_costs(trellis, f).dtype == np.float32
-    for name in TERNARY:
-        assert get_loss(name, code="ternary").edge_costs(trellis, f).dtype == np.float32
+    assert VertexSoftmax().edge_costs(trellis, f).dtype == np.float32
+    assert PathHinge().edge_costs(trellis, f).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("code", ["binary", "ternary"])
+def test_one_huge_margin_in_float32(name, code):
+    """A single large margin of either sign: costs stay finite and follow the definition."""
+    trellis = Trellis(100, 5)
+    f = np.random.default_rng(0).standard_normal((2, trellis.n_edges)).astype(np.float32)
+    f[0, 3], f[1, 7] = 100, -100
+    costs = get_loss(name, code=code).edge_costs(trellis, f)
+    assert np.isfinite(costs).all()
+    expected = get_loss(name, code=code).edge_costs(trellis, f.astype(np.float64))
+    np.testing.assert_allclose(costs, expected, rtol=2e-6, atol=1e-4)
+
+
+def test_a_rows_costs_do_not_depend_on_the_batch():
+    trellis = Trellis(100, 5)
+    f = np.random.default_rng(0).standard_normal((2, trellis.n_edges)).astype(np.float32)
+    f[0, 3] = 1000
+    together = get_loss("exponential").edge_costs(trellis, f)
+    alone = get_loss("exponential").edge_costs(trellis, f[1:])
+    np.testing.assert_array_equal(together[1:], alone)
+
+
+def test_softmax_kernel_is_the_definition_whatever_the_margins():
+    trellis = Trellis(1597, 10)
+    for scale in (0.01, 1.0, 30.0, 1000.0):
+        f = scale * np.random.default_rng(0).standard_normal((3, trellis.n_edges))
+        f = f.astype(np.float32)
+        fast = VertexSoftmax(0.25).edge_costs(trellis, f)
+        slow = VertexSoftmax(0.25).edge_costs(trellis, f.astype(np.float64))
+        np.testing.assert_allclose(fast, slow, rtol=1e-5, atol=1e-5)
 
 
 def test_any_function_is_a_loss():
@@ -119,6 +151,13 @@ def test_any_function_is_a_loss():
     assert loss.name == "quartic"
     np.testing.assert_allclose(loss.edge_costs(Trellis(2, 2), f), quartic(f) - quartic(-f))
     assert get_loss(loss) is loss
+    assert get_loss(loss, code="ternary").loss is loss
+
+
+def test_a_loss_may_return_booleans():
+    zero_one = get_loss(lambda z: z <= 0)
+    costs = zero_one.edge_costs(Trellis(2, 2), np.array([[0.5, -2.0, 0.0, 1.0, 3.0]]))
+    np.testing.assert_array_equal(costs, [[-1, 1, 0, -1, -1]])
 
 
 @pytest.mark.parametrize(
@@ -129,6 +168,11 @@ def test_any_function_is_a_loss():
         (lambda: get_loss(3), "loss must be a name or a function of the margin, got 3"),
         (lambda: get_loss("log", code="gray"), "code must be 'binary' or 'ternary', got 'gray'"),
         (lambda: VertexSoftmax(0.0), "temperature must be positive and finite, got 0.0"),
+        (lambda: VertexSoftmax("1"), "temperature must be positive and finite, got '1'"),
+        (lambda: PathHinge("a"), "power must be positive and finite, got 'a'"),
+        (lambda: get_loss(PathHinge), r"not a class: try PathHinge\(\)"),
+        (lambda: get_loss("log")(["a"]), "margins must be real numbers, got"),
+        (lambda: get_loss(lambda z: z * 1j)(np.ones(3)), "values of loss .* got complex128"),
         (lambda: get_loss(np.sum)(np.ones(3)), "loss 'sum' must return one value an element"),
     ],
 )

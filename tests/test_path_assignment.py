@@ -158,7 +158,12 @@ def test_bad_permutations(permutation, message):
     [
         ({"laying": "sideways"}, "laying must be .* got 'sideways'"),
         ({"y": [0, 1, 2]}, "inconsistent numbers of samples"),
-        ({"y": [0, 1, 2, 4]}, "y must hold integers from 0 to 3"),
+        ({"y": [0, 1, 2, 4]}, "y must hold integers from 0 to 3, got 4"),
+        (
+            {"y": [[0], [1], [2], [3]]},
+            r"y must hold one integer a row, got int64 of shape \(4, 1\)",
+        ),
+        ({"y": ["a", "b", "c", "d"]}, "y must hold one integer a row, got <U1"),
         ({"X": np.full((4, 2), np.nan)}, "NaN"),
     ],
 )
@@ -169,6 +174,12 @@ def test_bad_similarity_input(arguments, message):
         )
 
 
-def test_bad_greedy_label():
+def test_bad_greedy_input():
     with pytest.raises(ValueError, match="label must be from 0 to 3, got 4"):
         GreedyAssignment(Trellis(4, 2)).assign(4, np.zeros(9))
+    with pytest.raises(TypeError, match=r"label must be an integer, got 1\.5"):
+        GreedyAssignment(Trellis(4, 2)).assign(1.5, np.zeros(9))
+    with pytest.raises(ValueError, match=r"one row, shape \(9,\), got shape \(1, 9\)"):
+        GreedyAssignment(Trellis(4, 2)).assign(1, np.zeros((1, 9)))
+    with pytest.raises(ValueError, match="n_candidates must be at least 1, got 0"):
+        GreedyAssignment(Trellis(4, 2), n_candidates=0)

@@ -52,5 +52,5 @@ def test_draws_on_given_axes_without_a_path():
 def test_refuses_what_cannot_be_seen():
     with pytest.raises(ValueError, match="edges, too many to draw"):
         draw_trellis(Trellis(10**6, 50))
-    with pytest.raises(ValueError, match="paths must be from 0 to 8, got 9"):
+    with pytest.raises(ValueError, match="path must be from 0 to 8, got 9"):
         draw_trellis(Trellis(9, 2), path=np.int64(9))

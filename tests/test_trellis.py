@@ -124,6 +124,14 @@ def test_nothing_grows_with_the_number_of_classes():
         assert trellis.path_numbers(trellis.path_edges(10**12 - 1)) == 10**12 - 1
 
 
+def test_widths_whose_square_is_no_64_bit_number():
+    trellis = Trellis(2**60, 2**59 + 7)
+    last = trellis.n_edges - 1
+    tails, heads = trellis.endpoints([0, last])
+    assert tails[0] == 0
+    assert heads.tolist() == [1, trellis.n_vertices - 1]
+
+
 def test_is_an_immutable_value():
     trellis = Trellis(100, 5)
     assert trellis == Trellis(np.int64(100), np.int32(5))
@@ -135,6 +143,7 @@ def test_is_an_immutable_value():
 
 def test_empty_arrays_of_paths():
     assert Trellis(9, 2).path_edges([]).shape == (0, 5)
+    assert Trellis(9, 2).path_numbers(np.empty((0, 5))).shape == (0,)
 
 
 @pytest.mark.parametrize(

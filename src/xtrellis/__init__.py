@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .classifier import TrellisClassifier, default_slice_width
     from .codebook import codewords, hamming_distance, minimum_distance
     from .decoding import best_paths, k_best_paths, log_partition, path_log_probabilities
+    from .learners import Arow, AveragedPerceptron, Learner, LinearSVM, SklearnLearner
     from .losses import LocalLoss, Loss, PathHinge, VertexSoftmax, get_loss
+    from .ltls import LTLSClassifier
     from .path_assignment import (
         GreedyAssignment,
         PathAssignment,
@@ -45,19 +48,35 @@ _HOME = {
     "log_partition": "decoding",
     "path_log_probabilities": "decoding",
     "draw_trellis": "plots",
+    "TrellisClassifier": "classifier",
+    "default_slice_width": "classifier",
+    "LTLSClassifier": "ltls",
+    "Learner": "learners",
+    "LinearSVM": "learners",
+    "Arow": "learners",
+    "AveragedPerceptron": "learners",
+    "SklearnLearner": "learners",
 }
 
 __all__ = [
+    "Arow",
+    "AveragedPerceptron",
     "GreedyAssignment",
+    "LTLSClassifier",
+    "Learner",
+    "LinearSVM",
     "LocalLoss",
     "Loss",
     "PathAssignment",
     "PathHinge",
+    "SklearnLearner",
     "Trellis",
+    "TrellisClassifier",
     "VertexSoftmax",
     "__version__",
     "best_paths",
     "codewords",
+    "default_slice_width",
     "draw_trellis",
     "get_loss",
     "given_assignment",

@@ -86,26 +86,48 @@ def hamming_distance(
     return np.asarray(lengths - 2 * shared, dtype=np.int64)
 
 
-def minimum_distance(trellis: Trellis) -> int:
-    """Smallest Hamming distance rho between two codewords of the trellis: 3 or 4.
+def minimum_distance(trellis: Trellis, code: Code = "binary") -> float:
+    """Smallest distance rho between two codewords: ``min sum_j (1 - M[a, j] * M[b, j]) / 2``.
 
-    It is 3 if two neighbouring digits of K in base b are both non-zero, else 4; O(log K).
+    For the paper's code this is the Hamming distance: 3 if two neighbouring digits of K in base b
+    are both non-zero, else 4. For the ternary code, where a product with 0 counts one half, it is
+    ``(|E| - T + 5) / 2``, with T the number of edges that leave the vertices of the path with the
+    most of them. Both take O(log K).
 
-    Proof. *Paths that leave at the same slice* have the same number of edges, and where they
-    differ they visit different vertices on a run of r >= 1 slices. Each such run costs both
+    Proof, binary. *Paths that leave at the same slice* have the same number of edges, and where
+    they differ they visit different vertices on a run of r >= 1 slices. Each such run costs both
     paths r + 1 edges (from the vertex before the run to the one after it, or to the sink), so
     the distance is at least 2 * (1 + 1) = 4. It is reached by two paths that differ in their
     vertex of slice 0 alone, which exist as b >= 2.
     *Paths that leave at slices i < j* have i + 2 and j + 2 edges. The exit of the first is not
     on the second, so they share at most i + 1 edges: the distance is at least
     (i + 2) + (j + 2) - 2 * (i + 1) = j - i + 2 >= 3. It is 3 just when j = i + 1 and the second
-    path continues the first from its last vertex, which there are such paths for if and only if
-    slices i and i + 1 both have exits: A[i] > 0 and A[i+1] > 0.  QED
+    path continues the first from its last vertex; there are such paths if and only if slices i
+    and i + 1 both have exits: A[i] > 0 and A[i+1] > 0.
+
+    Proof, ternary. Only edges that leave a vertex on both paths have a product other than 0. With
+    g edges the vertex adds g to the sum of products if both paths take the same one, and g - 4 if
+    they part there. So the sum is the number of edges that leave common vertices, less 4 for each
+    parting. All common, it would be T, reached by the vertex with an exit, if there is one, in
+    every slice; but two paths part at least once, and miss at least one vertex of the last slice
+    but one or the last, or the last alone. The smallest loss of common edges is 1: if A[L] >= 2,
+    part at slice L - 1 to two vertices of slice L, with one edge each; else if slice L - 1 has
+    exits, one path leaves there; else let the paths differ in slice L - 1 alone, whose vertices
+    have one edge each. So the largest sum is T - 4 - 1.  QED
 
     Examples
     --------
     >>> from xtrellis import Trellis, minimum_distance
     >>> minimum_distance(Trellis(64, 4)), minimum_distance(Trellis(105, 5))
-    (4, 3)
+    (4.0, 3.0)
+    >>> minimum_distance(Trellis(64, 4), code="ternary")
+    16.0
     """
-    return 3 if any(a and b for a, b in pairwise(trellis.digits)) else 4
+    digits = trellis.digits
+    if code == "binary":
+        return 3.0 if any(a and b for a, b in pairwise(digits)) else 4.0
+    if code != "ternary":
+        raise ValueError(f"code must be 'binary' or 'ternary', got {code!r}")
+    onward = sum(trellis.slice_sizes) + 1  # from the source, from slice to slice, to the sink
+    exits = sum(digit > 0 for digit in digits[:-1])
+    return (trellis.n_edges - (onward + exits) + 5) / 2

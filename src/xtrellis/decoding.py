@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .losses import DecodingLoss, FloatArray, Function, get_loss
-from .trellis import IntArray, Trellis, _checked_integer
+from .trellis import IntArray, Trellis, checked_integer
 
 AnyLoss = str | Function | DecodingLoss
 
@@ -20,14 +20,14 @@ AnyLoss = str | Function | DecodingLoss
 def best_paths(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "exponential") -> IntArray:
     """Number of the path of least total loss, for each row of margins.
 
-    Of paths with the same loss, the one with the lowest number.
+    Of paths whose losses are the same in floating point, the one with the lowest number.
 
     Parameters
     ----------
     trellis : Trellis
         The graph.
     margins : array-like of shape (n, n_edges)
-        Margin of each edge's learner; float32 is decoded in float32, all else in float64.
+        Margin of each edge's learner.
     loss : str, callable or decoding loss, default="exponential"
         See :func:`xtrellis.get_loss`; pass ``get_loss(name, code="ternary")``,
         :class:`~xtrellis.PathHinge` or :class:`~xtrellis.VertexSoftmax` for locally trained edges.
@@ -39,18 +39,21 @@ def best_paths(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "expone
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis import Trellis, best_paths
+    >>> from xtrellis import Trellis, best_paths, codewords
     >>> trellis = Trellis(1000, 10)
-    >>> margins = np.full((1, trellis.n_edges), -1.0)
-    >>> margins[0, trellis.path_edges(123)] = 1.0
+    >>> margins = codewords(trellis, [123, 7]) + np.random.default_rng(0).normal(0, 0.3, (2, 221))
     >>> best_paths(trellis, margins)
-    array([123])
+    array([123,   7])
     """
+    return shortest_paths(trellis, _edge_costs(trellis, margins, loss))
+
+
+def shortest_paths(trellis: Trellis, costs: FloatArray) -> IntArray:
+    """Path of least cost for each row of edge costs, which are not checked."""
     from .kernels import decode
 
-    costs = _edge_costs(trellis, margins, loss)
     paths = np.empty(len(costs), dtype=np.int64)
-    decode.best_paths(costs, *_layout(trellis), paths)
+    decode.best_paths(costs, *layout(trellis), paths)
     return paths
 
 
@@ -88,15 +91,15 @@ def k_best_paths(
     """
     from .kernels import decode
 
-    k = _checked_integer("k", k)
+    k = checked_integer("k", k)
     if not 1 <= k <= trellis.n_classes:
         raise ValueError(f"k must be from 1 to n_classes ({trellis.n_classes}), got {k}")
     margins = checked_margins(trellis, margins)
     decoding_loss = get_loss(loss)
-    costs = _edge_costs(trellis, margins, decoding_loss).astype(np.float64, copy=False)
+    costs = _edge_costs(trellis, margins, decoding_loss)
     paths = np.empty((len(costs), k), dtype=np.int64)
     above_best = np.empty((len(costs), k))
-    decode.k_best_paths(costs, *_layout(trellis), paths, above_best)
+    decode.k_best_paths(costs, *layout(trellis), paths, above_best)
     # Path costs omit what all paths share; the best path's loss by its definition puts it back.
     least = decoding_loss.total_loss(trellis, margins, paths[:, 0])
     return paths, least[:, np.newaxis] + above_best
@@ -121,7 +124,7 @@ def log_partition(
 
     costs = _edge_costs(trellis, margins, loss)
     log_sums = np.empty(len(costs))
-    width, digits, _ = _layout(trellis)
+    width, digits, _ = layout(trellis)
     decode.log_partition(costs, width, digits, log_sums)
     return log_sums
 
@@ -135,14 +138,14 @@ def path_log_probabilities(
     ----------
     trellis, margins
         As for :func:`best_paths`.
-    paths : array-like of int, shape (n,) or (n, k)
-        One or several path numbers for each row.
+    paths : array-like of int, shape (n,), (n, k) or (1, k)
+        One or several path numbers for each row, or the same ones for all rows.
     loss : str, callable or decoding loss, default="log"
         With the log loss, ``p(P) ~ exp(sum_{j in P} f_j)``.
 
     Returns
     -------
-    ndarray of float64, shape of ``paths``
+    ndarray of float64, shape (n,) or (n, k)
 
     Examples
     --------
@@ -156,25 +159,27 @@ def path_log_probabilities(
 
     costs = _edge_costs(trellis, margins, loss)
     edges = trellis.path_edges(paths)
-    if edges.ndim not in (2, 3) or len(edges) != len(costs):
+    if edges.ndim not in (2, 3) or (len(edges) != len(costs) and edges.shape[:-2] != (1,)):
         raise ValueError(
-            f"paths must have shape (n,) or (n, k) with n = {len(costs)} rows of margins, "
+            f"paths must have shape (n,), (n, k) or (1, k) with n = {len(costs)} rows of margins, "
             f"got shape {edges.shape[:-1]}"
         )
-    result = np.empty(edges.shape[:-1])
-    width, digits, _ = _layout(trellis)
-    n, length = len(costs), edges.shape[-1]
-    decode.path_log_probabilities(
-        costs, width, digits, edges.reshape(n, -1, length), result.reshape(n, -1)
-    )
-    return result
+    vertices = trellis.path_vertices(paths)
+    if edges.ndim == 2:
+        edges, vertices = edges[:, np.newaxis], vertices[:, np.newaxis]
+    result = np.empty((len(costs), edges.shape[1]))
+    width, digits, _ = layout(trellis)
+    decode.path_log_probabilities(costs, width, digits, vertices, edges, result)
+    return result[:, 0] if np.ndim(paths) == 1 else result
 
 
 def checked_margins(trellis: Trellis, margins: npt.ArrayLike) -> FloatArray:
     """Margins as a contiguous float32 or float64 array, or a ValueError that says what is wrong."""
     array = np.asarray(margins)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"margins must be an array of real numbers, got {array.dtype}")
     if array.dtype != np.float32:
-        array = array.astype(np.float64)
+        array = array.astype(np.float64, copy=False)
     if array.ndim != 2 or array.shape[1] != trellis.n_edges:
         raise ValueError(
             f"margins must have shape (n, {trellis.n_edges}), a column for each edge; "
@@ -190,6 +195,8 @@ def _edge_costs(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss) -> Floa
     """Costs of all edges, checked on the way in and out."""
     margins = checked_margins(trellis, margins)
     costs = np.ascontiguousarray(get_loss(loss).edge_costs(trellis, margins))
+    if costs.dtype != np.float32:
+        costs = costs.astype(np.float64, copy=False)
     if costs.shape != margins.shape:
         raise ValueError(f"loss gave edge costs of shape {costs.shape}, not {margins.shape}")
     if not np.isfinite(costs).all():
@@ -201,6 +208,7 @@ def _edge_costs(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss) -> Floa
     return costs
 
 
-def _layout(trellis: Trellis) -> tuple[int, IntArray, IntArray]:
+def layout(trellis: Trellis) -> tuple[int, IntArray, IntArray]:
     """The trellis as the kernels take it: b, A and T."""
-    return trellis.slice_width, np.array(trellis.digits), np.array(trellis.path_counts)
+    digits, counts = trellis.digits, trellis.path_counts
+    return trellis.slice_width, np.array(digits, np.int64), np.array(counts, np.int64)

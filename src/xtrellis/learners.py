@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,14 @@ class Learner(ABC):
     def finish(self, block: Block, state: Any) -> tuple[Any, Any]:
         """Weights and biases of the block's edges."""
 
+    def passes(self, block: Block) -> int:
+        """How many epochs to train a block for, unless the user says."""
+        return self.epochs
+
+    def resume(self, block: Block, weights: Float32Array, bias: Float32Array) -> Any:
+        """State to go on from, given finished weights; online learners only."""
+        raise TypeError(f"{type(self).__name__} does not learn online")
+
 
 @dataclass
 class _SVMState:
@@ -216,6 +225,11 @@ class LinearSVM(Learner):
         visited = state.moves[np.isfinite(state.moves)]
         return bool(visited.size == 0 or visited.max() <= self.tolerance)
 
+    def passes(self, block: Block) -> int:
+        """Ten, or as many as a million multiply-adds allow: small blocks converge."""
+        work = max(1, len(block.data) * block.n_edges)
+        return int(np.clip(1_000_000 // work, self.epochs, 1000))
+
     def finish(self, block: Block, state: _SVMState) -> tuple[Float32Array, Float32Array]:
         """The weights as they are."""
         return state.weights, state.bias
@@ -251,6 +265,12 @@ class Arow(Learner):
     def start(self, block: Block) -> tuple[Float32Array, Float32Array]:
         """Zero weights with a variance of 1."""
         weights = np.zeros((block.n_features, block.n_edges), np.float32)
+        return weights, np.ones_like(weights)
+
+    def resume(
+        self, block: Block, weights: Float32Array, bias: Float32Array
+    ) -> tuple[Float32Array, Float32Array]:
+        """These weights, with a variance of 1 again."""
         return weights, np.ones_like(weights)
 
     def step(
@@ -304,6 +324,12 @@ class AveragedPerceptron(Learner):
         return _PerceptronState(
             np.zeros(shape, np.float32), np.zeros(block.n_edges, np.float32), lags
         )
+
+    def resume(self, block: Block, weights: Float32Array, bias: Float32Array) -> _PerceptronState:
+        """These weights, their average so far taken as one row's."""
+        state = self.start(block)
+        state.weights, state.bias = weights, bias
+        return state
 
     def step(self, block: Block, state: _PerceptronState, order: IntArray) -> float:
         """One online pass; the loss is the number of mistakes."""
@@ -418,5 +444,5 @@ def get_learner(learner: Any, C: float = 1.0, r: float = 1.0) -> Learner:
 
 def _check_positive(**parameters: float) -> None:
     for name, value in parameters.items():
-        if not (np.isscalar(value) and np.isfinite(value) and value > 0):
+        if not (isinstance(value, Real) and np.isfinite(value) and value > 0):
             raise ValueError(f"{name} must be positive and finite, got {value!r}")

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,23 +68,23 @@ def _exponential(z: FloatArray) -> FloatArray:
 
 def _exponential_difference(f: FloatArray) -> FloatArray:
     """e^-f - e^f = -2 sinh f, continued by a straight line where it would overflow."""
-    limit = _EXP_LIMIT[f.dtype]
-    if f.size and max(f.max(), -f.min()) > limit:
-        f = f.astype(np.float64)
-        bounded = np.clip(f, -_EXP_LIMIT[f.dtype], _EXP_LIMIT[f.dtype])
-        return _minus_two_sinh(bounded) * (1 + np.abs(f - bounded))
-    return _minus_two_sinh(f)
+    from .kernels import costs as kernels
 
-
-def _minus_two_sinh(f: FloatArray) -> FloatArray:
-    """-2 sinh f from one exp, several times faster than ``np.sinh``."""
-    power = np.exp(f)
-    # The difference of two numbers near 1 loses the digits of a small f: Taylor's series there.
-    square = f * f
-    series = 1 + square / 110
-    for factor in (72, 42, 20, 6):
-        series = 1 + square / factor * series
-    return np.where(square < 0.0625, -2 * f * series, 1 / power - power)
+    if f.dtype == np.float32:
+        costs = np.empty(f.shape, np.float32)
+        limit = _EXP_LIMIT[f.dtype]
+        if f.size == 0 or max(f.max(), -f.min()) <= limit:
+            kernels.exponential(np.ravel(f), np.ravel(costs))
+            return costs
+        # Only the rows with such margins go to float64: what else is in a batch changes no row.
+        rows = f.reshape(len(f), -1)
+        large = np.abs(rows).max(axis=1) > limit
+        mixed = np.empty(rows.shape)
+        mixed[large] = _exponential_difference(rows[large].astype(np.float64))
+        mixed[~large] = _exponential_difference(rows[~large])
+        return mixed.reshape(f.shape)
+    bounded = np.clip(f, -_EXP_LIMIT[f.dtype], _EXP_LIMIT[f.dtype])
+    return -2 * np.sinh(bounded) * (1 + np.abs(f - bounded))
 
 
 def _squared(z: FloatArray) -> FloatArray:
@@ -151,7 +152,7 @@ class Loss:
     def __call__(self, z: npt.ArrayLike) -> FloatArray:
         """L(z), element by element."""
         values = _as_floats(z)
-        result = np.asarray(self.function(values))
+        result = _as_floats(self.function(values), f"values of loss {self.name!r}")
         if result.shape != values.shape:
             raise ValueError(
                 f"loss {self.name!r} must return one value an element: "
@@ -203,13 +204,13 @@ class LocalLoss:
 
     def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
         """``c_e``: the loss of all edges that leave e's tail when e is taken, less L(0) each."""
-        chosen, refused = self.loss(margins), self.loss(-margins)
-        at_zero = float(self.loss(np.zeros(1))[0])
+        margins = _as_floats(margins).astype(np.float64, copy=False)  # many terms are added up
+        at_zero = self.loss(np.zeros(1))[0]
+        chosen, refused = self.loss(margins) - at_zero, self.loss(-margins) - at_zero
         costs = np.empty_like(chosen)
         for vertices in _vertex_edges(trellis):
-            others = vertices.gather(refused, fill=0)
-            own = vertices.gather(chosen, fill=0) - at_zero * vertices.degrees[:, np.newaxis]
-            vertices.scatter(own + _sums_of_others(others), into=costs)
+            others = _sums_of_others(vertices.gather(refused, fill=0))
+            vertices.scatter(vertices.gather(chosen, fill=0) + others, into=costs)
         return costs
 
     def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
@@ -230,7 +231,11 @@ class PathHinge:
     array([[0.   , 8.   , 0.125, 1.   , 0.   ]])
     """
 
-    power: int = 3
+    power: float = 3
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.power, Real) and np.isfinite(self.power) and self.power > 0):
+            raise ValueError(f"power must be positive and finite, got {self.power!r}")
 
     def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
         """``max(0, 1 - f_e) ** power``."""
@@ -245,14 +250,21 @@ class PathHinge:
 class VertexSoftmax:
     """At each vertex a softmax over the edges that leave it: for local training.
 
-    ``c_e = -log( exp(f_e / temperature) / sum_s exp(f_s / temperature) )``, s over the edges that
-    leave e's tail. The cost of a path is the negative log of its probability, and the
-    probabilities of all K paths sum to one with no further normalising.
+    With scores ``z = f / T``, and s over the edges that leave e's tail,
+    ``c_e = -log( exp(z_e) / sum_s exp(z_s) )``. The cost of a path is the negative log of its
+    probability, and the probabilities of all K paths sum to one with no further normalising.
 
     Parameters
     ----------
-    temperature : float, default=0.25
-        Below 1 sharpens the distribution, above 1 flattens it.
+    temperature : float or sequence of float, default=0.25
+        T: below 1 sharpens the distribution, above 1 flattens it. A sequence has one for the
+        source and one for each slice.
+    power : {0, 2, 3}, default=0
+        2 and 3 make the score ``-max(0, 1 - f) ** power / T``: beyond a margin of 1, which the
+        learners aim for, a larger one says nothing more.
+    normalisation : float, default=1.0
+        Share of the ``log sum`` that is subtracted. A little less than 1 lets a path make good
+        for one doubtful edge by the others; probabilities are then normalised over all paths.
 
     Examples
     --------
@@ -264,26 +276,70 @@ class VertexSoftmax:
     array([[0.75, 0.25, 1.  , 1.  , 1.  ]])
     """
 
-    temperature: float = 0.25
+    temperature: float | tuple[float, ...] = 0.25
+    power: int = 0
+    normalisation: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.temperature) and self.temperature > 0):
-            raise ValueError(f"temperature must be positive and finite, got {self.temperature}")
+        value: Any
+        for value in np.ravel(np.asarray(self.temperature, dtype=object)):
+            if not (isinstance(value, Real) and 0 < float(value) < np.inf):
+                raise ValueError(f"temperature must be positive and finite, got {value!r}")
+        if self.power not in (0, 2, 3):
+            raise ValueError(f"power must be 0, 2 or 3, got {self.power!r}")
+        if not (isinstance(self.normalisation, Real) and 0 <= self.normalisation <= 1):
+            raise ValueError(f"normalisation must be from 0 to 1, got {self.normalisation!r}")
 
     def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
-        """``log sum_s exp(f_s / temperature) - f_e / temperature``."""
-        # A Python float leaves float32 margins in float32.
-        scaled = margins * float(1 / self.temperature)
-        costs = np.empty_like(scaled)
+        """``normalisation * log sum_s exp(z_s) - z_e``."""
+        scale = self._scale(trellis)
+        if margins.dtype == np.float32:
+            return self._float32_costs(trellis, margins, scale)
+        if self.power:
+            scores = -(np.maximum(0, 1 - margins) ** self.power) * scale
+        else:
+            scores = margins * scale
+        costs = np.empty_like(scores)
         for vertices in _vertex_edges(trellis):
-            scores = vertices.gather(scaled, fill=-np.inf)
-            below_top = scores.max(axis=-1, keepdims=True) - scores
-            norm = np.log(np.exp(-below_top).sum(axis=-1, keepdims=True))
-            vertices.scatter(below_top + norm, into=costs)
+            table = vertices.gather(scores, fill=-np.inf)
+            top = table.max(axis=-1, keepdims=True)
+            log_sum = top + np.log(np.exp(table - top).sum(axis=-1, keepdims=True))
+            vertices.scatter(self.normalisation * log_sum - table, into=costs)
         return costs
 
+    def _float32_costs(
+        self, trellis: Trellis, margins: FloatArray, scale: FloatArray
+    ) -> FloatArray:
+        """The same by a kernel, for prediction."""
+        from .kernels import costs as kernels
+
+        costs = np.empty(margins.shape, np.float32)
+        kernels.vertex_softmax(
+            np.ascontiguousarray(margins),
+            trellis.slice_width,
+            np.array(trellis.digits, np.int64),
+            scale.astype(np.float32),
+            self.power,
+            np.float32(self.normalisation),
+            costs,
+        )
+        return costs
+
+    def _scale(self, trellis: Trellis) -> FloatArray:
+        """One over the temperature of each edge."""
+        steps = np.ravel(self.temperature)
+        if len(steps) not in (1, trellis.n_slices + 1):
+            raise ValueError(
+                f"temperature must be one number, or {trellis.n_slices + 1} for the source and "
+                f"each slice; got {len(steps)}"
+            )
+        scale = np.empty(trellis.n_edges)
+        for step, table in enumerate(_vertex_edges(trellis)):
+            scale[table.inner] = scale[table.exits] = 1 / steps[step if len(steps) > 1 else 0]
+        return scale
+
     def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-        """Negative log-probability of the path."""
+        """Sum of the costs of the path's edges."""
         return _path_sums(trellis, self.edge_costs(trellis, margins), paths)
 
 
@@ -307,13 +363,17 @@ def get_loss(
     >>> get_loss("exponential").name
     'exponential'
     >>> get_loss("softmax", code="ternary")
-    VertexSoftmax(temperature=0.25)
+    VertexSoftmax(temperature=0.25, power=0, normalisation=1.0)
     >>> get_loss(lambda z: (1 - z) ** 4).name
     '<lambda>'
     """
     if code not in ("binary", "ternary"):
         raise ValueError(f"code must be 'binary' or 'ternary', got {code!r}")
+    if isinstance(loss, type):
+        raise ValueError(f"loss must be a loss, not a class: try {loss.__name__}()")
     if not isinstance(loss, str):
+        if isinstance(loss, Loss):
+            return LocalLoss(loss) if code == "ternary" else loss
         if hasattr(loss, "edge_costs") and hasattr(loss, "total_loss"):
             return loss
         if not callable(loss):
@@ -342,12 +402,6 @@ class _VertexEdges:
     exits: slice
     n_vertices: int
     n_heads: int
-
-    @property
-    def degrees(self) -> npt.NDArray[np.int64]:
-        """Number of edges that leave each vertex."""
-        n_exits = self.exits.stop - self.exits.start
-        return self.n_heads + (np.arange(self.n_vertices) < n_exits)
 
     def gather(self, values: FloatArray, fill: float) -> FloatArray:
         """Values of the edges, (n, n_vertices, n_heads + 1); ``fill`` where there is no exit."""
@@ -395,7 +449,9 @@ def _path_sums(trellis: Trellis, costs: FloatArray, paths: npt.ArrayLike) -> Flo
     return np.where(edges >= 0, on_path, 0).sum(axis=1, dtype=np.float64)
 
 
-def _as_floats(values: npt.ArrayLike) -> FloatArray:
+def _as_floats(values: npt.ArrayLike, name: str = "margins") -> FloatArray:
     """As a float32 array if it is one, else as float64."""
     array = np.asarray(values)
-    return array if array.dtype == np.float32 else array.astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, got {array.dtype}")
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)

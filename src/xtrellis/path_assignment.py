@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .decoding import AnyLoss, k_best_paths
-from .trellis import IntArray, Trellis
+from .trellis import IntArray, Trellis, checked_integer
 
 Laying = Literal["depth_first", "exit_first"]
 
@@ -132,6 +132,8 @@ class GreedyAssignment:
     """
 
     def __init__(self, trellis: Trellis, n_candidates: int = 20) -> None:
+        if checked_integer("n_candidates", n_candidates) < 1:
+            raise ValueError(f"n_candidates must be at least 1, got {n_candidates}")
         self.trellis = trellis
         self.n_candidates = min(n_candidates, trellis.n_classes)
         self.path_of_class = np.full(trellis.n_classes, -1, dtype=np.int64)
@@ -150,10 +152,15 @@ class GreedyAssignment:
         loss : default="squared"
             As for :func:`xtrellis.best_paths`.
         """
-        if not 0 <= label < self.trellis.n_classes:
+        if not 0 <= checked_integer("label", label) < self.trellis.n_classes:
             raise ValueError(f"label must be from 0 to {self.trellis.n_classes - 1}, got {label}")
         if self.path_of_class[label] < 0:
             row = np.asarray(margins)[np.newaxis]
+            if row.ndim != 2:
+                raise ValueError(
+                    f"margins must be those of one row, shape ({self.trellis.n_edges},), "
+                    f"got shape {row.shape[1:]}"
+                )
             best = k_best_paths(self.trellis, row, self.n_candidates, loss)[0][0]
             free = best[self.class_of_path[best] < 0]
             self._take(label, int(free[0]) if free.size else self._lowest_free())
@@ -253,8 +260,13 @@ def class_vectors(
     X = check_array(X, accept_sparse="csr", dtype=[np.float32, np.float64])
     labels = np.asarray(y)
     check_consistent_length(X, labels)
-    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= n_classes:
-        raise ValueError(f"y must hold integers from 0 to {n_classes - 1}")
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"y must hold one integer a row, got {labels.dtype} of shape {labels.shape}"
+        )
+    for extreme in (labels.min(), labels.max()):
+        if not 0 <= extreme < n_classes:
+            raise ValueError(f"y must hold integers from 0 to {n_classes - 1}, got {extreme}")
     rows = np.arange(len(labels))
     ones = np.ones(len(labels), dtype=X.dtype)
     sums = normalize(sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels))) @ X)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .trellis import Trellis
+from .trellis import Trellis, checked_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +47,8 @@ def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = No
         raise ValueError(
             f"trellis has {trellis.n_edges} edges, too many to draw (at most {_MAX_EDGES})"
         )
+    if path is not None and not 0 <= checked_integer("path", path) < trellis.n_classes:
+        raise ValueError(f"path must be from 0 to {trellis.n_classes - 1}, got {path}")
     ax = _new_axes(trellis) if ax is None else ax
     position, sink = _positions(trellis), trellis.n_vertices - 1
     on_path = set() if path is None else set(trellis.path_edges(path).tolist()) - {-1}

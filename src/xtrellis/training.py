@@ -1,17 +1,8 @@
-"""Training: the edges are cut into blocks, and each block is trained by itself.
-
-Three ways to train, one mechanism. A block is some edges and the rows they learn from:
-
-* ``independent`` (the paper): every edge learns from every row, +1 if it is on the path of the
-  row's class and -1 if not. Blocks are runs of edges.
-* ``local`` (the default): an edge learns only from rows whose path visits its tail vertex, +1 if
-  the path takes it and -1 if it takes another edge there. One block a vertex.
-
-(The third, ``joint``, trains all edges by predicting whole paths: see ``ltls.py``.)
+"""Training: every block of edges is trained by itself, and their weights are put together.
 
 Blocks share nothing that they write: threads train them side by side, and the result has the same
 bits for any number of them. Only the blocks under way are held densely; of a finished block
-only the non-zero weights are kept.
+only the non-zero weights are kept. (Joint training, which predicts whole paths, is in ``ltls.py``.)
 """
 
 from __future__ import annotations
@@ -19,228 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .blocks import MAX_EDGES, Plan, Training, make_block, plan_blocks, twin_edges, vertex_edges
 from .learners import Block, Float32Array, Learner
+from .rows import TrainingRows, visiting_order
 from .trellis import IntArray, Trellis
 from .weights import EdgeWeights, FinishedBlock, finish_block, join_blocks
 
-Training = Literal["independent", "local"]
-
 BLOCK_BYTES = 96 * 2**20  # state of one block under way, if memory allows
-MAX_EDGES = 256  # of a block: wider ones gain nothing
-_CHUNK = 64  # rows that are visited together; see visiting_order
-
-
-# ---------------------------------------------------------------------- rows
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """Training rows as the blocks want them: shuffled, and over the features they contain.
-
-    Attributes
-    ----------
-    X : csr_matrix of float32
-        Rows in a random order; features renumbered, the most frequent first, so that the weights
-        used most lie together.
-    features : ndarray of int64
-        What the features were called before.
-    path_edges : ndarray of int32, shape (n, n_slices + 1)
-        Edges of each row's path, filled up with -1.
-    path_vertices : ndarray of int32, shape (n, n_slices)
-    weights : ndarray of float32, shape (n,)
-        How much each row counts.
-    held_out : ndarray of bool, shape (n,)
-        Rows whose margins are wanted from weights trained without them, to fit a temperature.
-    """
-
-    X: Any
-    features: IntArray
-    path_edges: npt.NDArray[np.int32]
-    path_vertices: npt.NDArray[np.int32]
-    weights: Float32Array
-    held_out: npt.NDArray[np.bool_]
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the rows."""
-        return int(
-            self.X.data.nbytes
-            + self.X.indices.nbytes
-            + self.X.indptr.nbytes
-            + self.path_edges.nbytes
-            + self.path_vertices.nbytes
-        )
-
-
-def prepare_rows(
-    trellis: Trellis,
-    X: Any,
-    paths: IntArray,
-    weights: Float32Array,
-    held_out: npt.NDArray[np.bool_],
-    rng: np.random.RandomState,
-) -> TrainingRows:
-    """Shuffle the rows, drop features that no row has, and number the others by frequency."""
-    from scipy import sparse
-
-    shuffled = rng.permutation(X.shape[0])
-    X = X[shuffled]
-    paths = paths[shuffled]
-    counts = np.bincount(X.indices, minlength=X.shape[1])
-    features = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-    place = np.zeros(X.shape[1], X.indices.dtype)
-    place[features] = np.arange(len(features))
-    renumbered = sparse.csr_matrix(
-        (X.data, place[X.indices], X.indptr), (len(paths), len(features))
-    )
-    return TrainingRows(
-        renumbered,
-        features,
-        trellis.path_edges(paths).astype(np.int32),
-        trellis.path_vertices(paths).astype(np.int32),
-        np.ascontiguousarray(weights[shuffled]),
-        held_out[shuffled],
-    )
-
-
-def visiting_order(rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """These rows in a new random order, in which short runs of neighbours stay together.
-
-    The rows lie in a random order already; moving chunks of them keeps the processor's caches
-    warm, where a fresh permutation of single rows would take twice the time.
-    """
-    n_chunks = -(-len(rows) // _CHUNK)
-    starts = _CHUNK * rng.permutation(n_chunks)
-    order = (starts[:, np.newaxis] + rng.permutation(_CHUNK)).ravel()
-    return rows[order[order < len(rows)]]
-
-
-# ---------------------------------------------------------------------- blocks
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A block to come: its edges, and which rows they learn from (None: all of them)."""
-
-    edges: IntArray
-    rows: IntArray | None = None
-    work: float = 0.0
-
-
-def plan_blocks(
-    trellis: Trellis, rows: TrainingRows, training: Training, learner: Learner, block_bytes: float
-) -> list[Plan]:
-    """Blocks of all edges that have something to learn."""
-    if training == "independent":
-        return list(_independent_blocks(trellis, rows, learner, block_bytes))
-    return list(_local_blocks(trellis, rows, learner, block_bytes))
-
-
-def _independent_blocks(
-    trellis: Trellis, rows: TrainingRows, learner: Learner, block_bytes: float
-) -> Iterator[Plan]:
-    """Runs of edges, each trained on all rows."""
-    n_rows, n_features = rows.X.shape
-    positives = np.bincount(rows.path_edges[rows.path_edges >= 0], minlength=trellis.n_edges)
-    twins, _ = twin_edges(trellis)
-    wanted = (positives > 0) & (positives < n_rows)
-    wanted[twins] = False
-    edges = np.flatnonzero(wanted)
-    for part in _parts(edges, n_features, n_rows, learner, block_bytes):
-        yield Plan(part, None, work=rows.X.nnz * len(part))
-
-
-def _local_blocks(
-    trellis: Trellis, rows: TrainingRows, learner: Learner, block_bytes: float
-) -> Iterator[Plan]:
-    """For every vertex with a choice, its edges, on the rows that pass it."""
-    sizes = (*trellis.slice_sizes, 0)
-    lengths = np.diff(rows.X.indptr)
-    for i in range(-1, trellis.n_slices):
-        here = np.zeros(len(rows.weights), np.int32) if i < 0 else rows.path_vertices[:, i]
-        by_vertex = np.argsort(here, kind="stable")
-        cuts = np.searchsorted(here[by_vertex], np.arange((1 if i < 0 else sizes[i]) + 1))
-        for v, (start, stop) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
-            members = by_vertex[start:stop]
-            taken = rows.path_edges[members, i + 1]
-            if len(members) == 0 or (taken == taken[0]).all():
-                continue  # nothing to tell apart
-            edges = vertex_edges(trellis, i, v)
-            n_nonzeros = int(lengths[members].sum())
-            n_features = min(n_nonzeros, rows.X.shape[1])
-            for part in _parts(edges, n_features, len(members), learner, block_bytes):
-                yield Plan(part, members, work=n_nonzeros * len(part))
-
-
-def vertex_edges(trellis: Trellis, index: int, vertex: int) -> IntArray:
-    """Edges that leave one vertex of slice ``index`` (-1: the source), its exit last.
-
-    >>> vertex_edges(Trellis(9, 2), 0, 0)
-    array([ 2,  3, 13])
-    """
-    if index < 0:
-        return np.arange(trellis.slice_width)
-    size = (*trellis.slice_sizes, 0)[index + 1]
-    edges = trellis.inner_start(index) + vertex * size + np.arange(size)
-    if vertex < trellis.digits[index]:
-        edges = np.append(edges, trellis.exit_start(index) + vertex)
-    return edges
-
-
-def twin_edges(trellis: Trellis) -> tuple[IntArray, IntArray]:
-    """Edges with the same column in the coding matrix as another one, and those others.
-
-    A vertex with one way in and one way out has twins on its two sides. There are such in slice
-    0 of graphs where the second slice is the last and has one vertex: K < 2b, one-vs-rest above all.
-
-    >>> twin_edges(Trellis(4, 4))
-    (array([4, 5, 6, 7]), array([0, 1, 2, 3]))
-    """
-    if trellis.n_slices > 2 or trellis.digits[1] > 1:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    vertices = np.arange(trellis.digits[0], trellis.slice_width)
-    return trellis.inner_start(0) + vertices, vertices
-
-
-def _parts(
-    edges: IntArray, n_features: int, n_rows: int, learner: Learner, block_bytes: float
-) -> list[IntArray]:
-    """The edges in equal parts, each with a state of at most ``block_bytes``, or one edge."""
-    an_edge = n_features * learner.bytes_a_weight + n_rows * learner.bytes_a_row
-    width = int(np.clip(block_bytes // max(an_edge, 1), 1, MAX_EDGES))
-    return np.array_split(edges, -(-len(edges) // width)) if len(edges) else []
-
-
-def make_block(rows: TrainingRows, plan: Plan, n_edges: int) -> tuple[Block, IntArray]:
-    """Rows and targets of a planned block, and what its features are called in ``rows``."""
-    from .kernels import margins as kernels
-
-    X, members = rows.X, plan.rows
-    local_edge = np.full(n_edges + 1, -1, np.int32)  # the last one stands for "no edge"
-    local_edge[plan.edges] = np.arange(len(plan.edges))
-    if members is None:
-        targets = np.sort(local_edge[rows.path_edges], axis=1)[:, ::-1]
-        used = max(1, int((targets >= 0).sum(axis=1).max()))
-        targets = np.ascontiguousarray(targets[:, :used])
-        features = np.arange(X.shape[1])
-        indptr, indices, data, weights = X.indptr, X.indices, X.data, rows.weights
-    else:
-        targets = local_edge[rows.path_edges[members]].max(axis=1, keepdims=True)
-        n_nonzeros = int((X.indptr[members + 1] - X.indptr[members]).sum())
-        indptr = np.empty(len(members) + 1, np.int64)
-        indices, data = np.empty(n_nonzeros, np.int32), np.empty(n_nonzeros, np.float32)
-        features = np.empty(min(n_nonzeros, X.shape[1]), np.int64)
-        local = np.full(X.shape[1], -1, np.int32)
-        n_features = kernels.gather_rows(
-            X.indptr, X.indices, X.data, members, local, indptr, indices, data, features
-        )
-        features, weights = features[:n_features], rows.weights[members]
-    return Block(indptr, indices, data, targets, weights, len(features), len(plan.edges)), features
+SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibration
 
 
 # ---------------------------------------------------------------------- training a block
@@ -248,58 +29,73 @@ def make_block(rows: TrainingRows, plan: Plan, n_edges: int) -> tuple[Block, Int
 
 @dataclass(frozen=True)
 class BlockResult:
-    """What training a block gives: its weights, its losses, and margins of rows held out."""
+    """What training a block gives: its weights, its losses, and margins of a held-out sample."""
 
     finished: FinishedBlock
     losses: list[float]
     seconds: list[float]
-    held_out_rows: IntArray
-    held_out_margins: Float32Array
+    sample_margins: Float32Array
 
 
 def train_block(
-    rows: TrainingRows, plan: Plan, n_edges: int, learner: Learner, epochs: int, seed: int
+    rows: TrainingRows,
+    plan: Plan,
+    n_edges: int,
+    learner: Learner,
+    epochs: int | None,
+    seed: int,
+    sample: IntArray,
 ) -> BlockResult:
     """Train the edges of one block for some epochs.
 
-    If rows are held out, the first epochs do without them; their margins are taken, and then
-    training goes on (or, for an online learner, starts again) with all rows.
+    If rows are held out, the first epochs do without them; the margins of a sample of them are
+    taken, and then training goes on (or, for an online learner, starts again) with all rows.
     """
-    from .kernels import margins as kernels
-
     block, features = make_block(rows, plan, n_edges)
+    epochs = epochs or learner.passes(block)
     rng = np.random.default_rng(seed)
-    everyone = np.arange(block.n_rows)
-    members = everyone if plan.rows is None else plan.rows
-    held_out = rows.held_out[members]
-    rows_out = np.flatnonzero(held_out)
-    margins = np.empty((len(rows_out), block.n_edges), np.float32)
+    held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
+    margins = np.empty((len(sample), block.n_edges), np.float32)
     state = learner.start(block)
-    if len(rows_out):
+    if len(sample):
         _run(block, learner, state, np.flatnonzero(~held_out), epochs, rng)
-        weights, bias = learner.finish(block, state)
-        if isinstance(weights, list):
-            for j, estimator in enumerate(weights):
-                margins[:, j] = (
-                    estimator
-                    if isinstance(estimator, float)
-                    else estimator.decision_function(block.csr[rows_out])
-                )
-        else:
-            kernels.block_margins(
-                block.indptr,
-                block.indices,
-                block.data,
-                rows_out,
-                np.ascontiguousarray(weights, np.float32),
-                np.asarray(bias, np.float32),
-                margins,
-            )
+        _sample_margins(rows, features, sample, *learner.finish(block, state), margins)
         if learner.online:
             state = learner.start(block)
-    losses, seconds = _run(block, learner, state, everyone, epochs, rng)
+    losses, seconds = _run(block, learner, state, np.arange(block.n_rows), epochs, rng)
     finished = finish_block(plan.edges, rows.features[features], *learner.finish(block, state))
-    return BlockResult(finished, losses, seconds, members[rows_out], margins)
+    return BlockResult(finished, losses, seconds, margins)
+
+
+def _sample_margins(
+    rows: TrainingRows,
+    features: IntArray,
+    sample: IntArray,
+    weights: Any,
+    bias: Any,
+    margins: Float32Array,
+) -> None:
+    """Margins of the sampled rows, which need not be rows of the block."""
+    from .kernels import margins as kernels
+
+    if isinstance(weights, list):
+        X = rows.X[sample][:, features]
+        for j, estimator in enumerate(weights):
+            constant = isinstance(estimator, float)
+            margins[:, j] = estimator if constant else estimator.decision_function(X)
+        return
+    place = np.full(rows.X.shape[1], -1, np.int32)
+    place[features] = np.arange(len(features))
+    kernels.block_margins(
+        rows.X.indptr,
+        rows.X.indices,
+        rows.X.data,
+        sample,
+        place,
+        np.ascontiguousarray(weights, np.float32),
+        np.asarray(bias, np.float32),
+        margins,
+    )
 
 
 def _run(
@@ -348,12 +144,12 @@ class History:
 
 @dataclass(frozen=True)
 class TrainedEdges:
-    """Weights of all edges, the history, and the margins of rows that were held out."""
+    """Weights of all edges, the history, and the margins of some rows that were held out."""
 
     weights: EdgeWeights
     history: History
-    plans: list[Plan]
-    results: list[BlockResult]
+    sample: IntArray
+    sample_margins: Float32Array
 
 
 def train_edges(
@@ -361,7 +157,7 @@ def train_edges(
     rows: TrainingRows,
     training: Training,
     learner: Learner,
-    epochs: int,
+    epochs: int | None,
     n_jobs: int | None,
     seed: int,
     n_features: int,
@@ -380,12 +176,13 @@ def train_edges(
     total_work = sum(plan.work for plan in plans) or 1.0
     # Largest first, so that no worker is left with a large one at the end.
     order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
+    sample = _calibration_sample(trellis, rows)
     results: list[BlockResult | None] = [None] * len(plans)
     kept_bytes = 0
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     jobs = (
         delayed(train_block)(
-            rows, plans[index], trellis.n_edges, learner, epochs, _block_seed(seed, index)
+            rows, plans[index], trellis.n_edges, learner, epochs, _block_seed(seed, index), sample
         )
         for index in order
     )
@@ -405,7 +202,163 @@ def train_edges(
         [result.finished for result in done], n_features, trellis.n_edges, max_memory or np.inf
     )
     _set_constants(weights, trellis, rows, training, plans)
-    return TrainedEdges(weights, _history(plans, done, rows), plans, done)
+    margins = np.tile(weights.bias, (len(sample), 1))
+    for plan, result in zip(plans, done, strict=True):
+        margins[:, plan.edges] = result.sample_margins
+    if weights.twins is not None:
+        margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
+    return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
+
+
+def _calibration_sample(trellis: Trellis, rows: TrainingRows) -> IntArray:
+    """Held-out rows whose margins are kept, enough to fit a few numbers."""
+    size = int(np.clip(SAMPLE_MARGINS // trellis.n_edges, 200, 2_000))
+    return np.flatnonzero(rows.held_out)[:size]
+
+
+class ResidentBlocks:
+    """Blocks that all stay in memory between epochs: for early stopping.
+
+    Holds a dense state for every block at once, features x edges x ``bytes_a_weight``.
+    """
+
+    def __init__(
+        self,
+        trellis: Trellis,
+        rows: TrainingRows,
+        training: Training,
+        learner: Learner,
+        n_jobs: int | None,
+        seed: int,
+        n_features: int,
+    ) -> None:
+        self.trellis, self.rows, self.training = trellis, rows, training
+        self.learner, self.n_jobs, self.n_features = learner, n_jobs, n_features
+        self.plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
+        self.blocks = [make_block(rows, plan, trellis.n_edges) for plan in self.plans]
+        self.states = [learner.start(block) for block, _ in self.blocks]
+        seeds = [_block_seed(seed, index) for index in range(len(self.plans))]
+        self.generators = [np.random.default_rng(block_seed) for block_seed in seeds]
+
+    def step(self) -> float:
+        """One epoch over all blocks; the average loss of a row and edge."""
+        from joblib import Parallel, delayed
+
+        def one(index: int) -> float:
+            block, _ = self.blocks[index]
+            order = visiting_order(np.arange(block.n_rows), self.generators[index])
+            return self.learner.step(block, self.states[index], order)
+
+        losses = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(one)(index) for index in range(len(self.blocks))
+        )
+        return sum(losses) / max(1, sum(block.n_rows * block.n_edges for block, _ in self.blocks))
+
+    def weights(self) -> EdgeWeights:
+        """Weights of all edges as they are now."""
+        finished = [
+            finish_block(
+                plan.edges, self.rows.features[features], *self.learner.finish(block, state)
+            )
+            for plan, (block, features), state in zip(
+                self.plans, self.blocks, self.states, strict=True
+            )
+        ]
+        weights = join_blocks(finished, self.n_features, self.trellis.n_edges)
+        _set_constants(weights, self.trellis, self.rows, self.training, self.plans)
+        return weights
+
+
+class OnlineBlocks:
+    """Blocks that learn from one batch of rows after another: for ``partial_fit``.
+
+    Which features and classes will come is not known, so every state is over all features: in all,
+    features x edges x ``bytes_a_weight``. States are made when their first row arrives.
+    """
+
+    def __init__(
+        self,
+        trellis: Trellis,
+        training: Training,
+        learner: Learner,
+        n_features: int,
+        fitted: EdgeWeights | None = None,
+    ) -> None:
+        self.trellis, self.training = trellis, training
+        self.learner, self.n_features = learner, n_features
+        self.fitted = fitted  # weights to go on from
+        self.states: dict[tuple[int, ...], tuple[Block, Any]] = {}
+
+    def learn(self, rows: TrainingRows) -> float:
+        """Visit each row once; the average loss of a row and edge."""
+        loss, pairs = 0.0, 0
+        for edges, members in self._blocks(rows):
+            block = self._block(rows, edges, members)
+            key = (int(edges[0]), int(edges[-1]))
+            if key in self.states:
+                state = self.states[key][1]
+            elif self.fitted is None:
+                state = self.learner.start(block)
+            else:
+                columns = self.fitted.columns(edges)
+                state = self.learner.resume(block, columns, self.fitted.bias[edges])
+            self.states[key] = (block, state)
+            loss += self.learner.step(block, state, np.arange(block.n_rows))
+            pairs += block.n_rows * block.n_edges
+        return loss / max(pairs, 1)
+
+    def weights(self) -> EdgeWeights:
+        """Weights of all edges as they are now; an edge without rows has a margin of -1."""
+        features = np.arange(self.n_features)
+        finished = [
+            finish_block(np.asarray(self._edges[key]), features, *self.learner.finish(*pair))
+            for key, pair in self.states.items()
+        ]
+        if self.fitted is not None:
+            for key in self._edges.keys() - self.states.keys():
+                edges = self._edges[key]
+                columns = self.fitted.columns(edges)
+                finished.append(finish_block(edges, features, columns, self.fitted.bias[edges]))
+        weights = join_blocks(finished, self.n_features, self.trellis.n_edges)
+        if self.fitted is None:
+            untrained = np.ones(self.trellis.n_edges, bool)
+            for key in self.states:
+                untrained[self._edges[key]] = False
+            weights.bias[untrained] = -1
+        return weights
+
+    @property
+    def _edges(self) -> dict[tuple[int, ...], IntArray]:
+        return {(int(e[0]), int(e[-1])): e for e in self._all_edges()}
+
+    def _all_edges(self) -> Iterator[IntArray]:
+        if self.training == "independent":
+            yield from np.array_split(
+                np.arange(self.trellis.n_edges), -(-self.trellis.n_edges // MAX_EDGES)
+            )
+            return
+        for i in range(-1, self.trellis.n_slices):
+            for v in range(1 if i < 0 else self.trellis.slice_sizes[i]):
+                yield vertex_edges(self.trellis, i, v)
+
+    def _blocks(self, rows: TrainingRows) -> Iterator[tuple[IntArray, IntArray]]:
+        if self.training == "independent":
+            for edges in self._all_edges():
+                yield edges, np.arange(len(rows.weights))
+            return
+        for i in range(-1, self.trellis.n_slices):
+            here = np.zeros(len(rows.weights), np.int32) if i < 0 else rows.path_vertices[:, i]
+            for v in np.unique(here[here >= 0]):
+                yield vertex_edges(self.trellis, i, int(v)), np.flatnonzero(here == v)
+
+    def _block(self, rows: TrainingRows, edges: IntArray, members: IntArray) -> Block:
+        X = rows.X[members]
+        local_edge = np.full(self.trellis.n_edges + 1, -1, np.int32)
+        local_edge[edges] = np.arange(len(edges))
+        targets = np.ascontiguousarray(local_edge[rows.path_edges[members]])
+        return Block(
+            X.indptr, X.indices, X.data, targets, rows.weights[members], self.n_features, len(edges)
+        )
 
 
 def _block_seed(seed: int, index: int) -> int:

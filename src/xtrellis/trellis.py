@@ -70,8 +70,8 @@ class Trellis:
     path_counts: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        n_classes = _checked_integer("n_classes", self.n_classes)
-        slice_width = _checked_integer("slice_width", self.slice_width)
+        n_classes = checked_integer("n_classes", self.n_classes)
+        slice_width = checked_integer("slice_width", self.slice_width)
         if not 2 <= n_classes <= MAX_CLASSES:
             raise ValueError(f"n_classes must be from 2 to 2**60, got {n_classes}")
         if not 2 <= slice_width <= n_classes:
@@ -218,6 +218,8 @@ class Trellis:
         vertices above, ``v * T[i+1] + min(v, A[i])``, and the exit that it passes by.
         """
         steps = np.asarray(edges)
+        if steps.size == 0:
+            return np.empty(steps.shape[:-1], np.int64)
         if steps.dtype.kind not in "iu" or steps.ndim == 0 or steps.shape[-1] != self.n_slices + 1:
             raise ValueError(
                 f"edges must hold integers and have a last axis of length {self.n_slices + 1}, "
@@ -253,7 +255,7 @@ class Trellis:
         return array.astype(np.int64)
 
 
-def _checked_integer(name: str, value: object) -> int:
+def checked_integer(name: str, value: object) -> int:
     """Return ``value`` as a Python integer, or raise a TypeError that names it."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r}")

@@ -102,10 +102,40 @@ class EdgeWeights:
         return len(self.values)
 
     @property
+    def n_seen(self) -> int:
+        """Number of features that have weights."""
+        if self.dense is not None:
+            return len(self.dense)
+        assert self.starts is not None
+        return int(np.count_nonzero(np.diff(self.starts)))
+
+    @property
     def nbytes(self) -> int:
         """Memory of all arrays."""
         arrays = (self.bias, self.place, self.dense, self.starts, self.edges, self.values)
         return sum(array.nbytes for array in arrays if array is not None)
+
+    def columns(self, edges: IntArray) -> Float32Array:
+        """Weights of some edges over all features, dense: (n_features, len(edges))."""
+        edges = np.array(edges)
+        if self.twins is not None:
+            twin = np.isin(edges, self.twins[0])
+            place = np.searchsorted(self.twins[0], edges[twin])
+            edges[twin] = self.twins[1][place]
+        result = np.zeros((self.n_features, len(edges)), np.float32)
+        if self.dense is not None:
+            assert self.place is not None
+            seen = np.flatnonzero(self.place >= 0)
+            result[seen] = self.dense[self.place[seen]][:, edges]
+            return result
+        assert self.starts is not None
+        assert self.edges is not None
+        assert self.values is not None
+        features = np.repeat(np.arange(self.n_features), np.diff(self.starts))
+        for column, edge in enumerate(edges):
+            here = self.edges == edge
+            result[features[here], column] = self.values[here]
+        return result
 
     def margins(self, X: Any, out: Float32Array | None = None) -> Float32Array:
         """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges)."""

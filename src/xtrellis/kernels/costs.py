@@ -66,18 +66,34 @@ def _log_sum_exp(scores, start, size, exit_edge):
 
 
 @njit(**_OPTIONS)
-def vertex_softmax(margins, width, digits, scale, costs):
-    """``log sum_s exp(scale f_s) - scale f_e``, s over the edges that leave the tail of e."""
+def _scores(margins, scale, power, scores):
+    """``scale f``, or ``-scale max(0, 1 - f)^power`` for a power of 2 or 3; the largest size."""
+    largest = np.float32(0)
+    for j in range(margins.size):
+        score = margins[j] * scale[j]
+        if power:
+            short = max(np.float32(1) - margins[j], np.float32(0))
+            score = -short * short * scale[j]
+            if power == 3:
+                score *= short
+        scores[j] = score
+        largest = max(largest, abs(score))
+    return largest
+
+
+@njit(**_OPTIONS)
+def vertex_softmax(margins, width, digits, scale, power, normalisation, costs):
+    """``normalisation log sum_s exp(z_s) - z_e``, s over the edges that leave the tail of e.
+
+    z are the scores of ``_scores``, with one scale an edge.
+    """
     last = digits.size - 1
     n_edges = margins.shape[1]
     scores = np.empty(n_edges, np.float32)
     powers = np.empty(n_edges, np.float32)
     for row in range(margins.shape[0]):
-        highest = np.float32(0)
-        for j in range(n_edges):
-            scores[j] = margins[row, j] * scale
-            highest = max(highest, abs(scores[j]))
-        safe = highest < np.float32(80)  # then no exponential overflows or vanishes
+        largest = _scores(margins[row], scale, power, scores)
+        safe = largest < np.float32(80)  # then no exponential overflows or vanishes
         if safe:
             for j in range(n_edges):
                 powers[j] = _exp(scores[j])
@@ -96,6 +112,7 @@ def vertex_softmax(margins, width, digits, scale, costs):
                     norm = np.log(total)
                 else:
                     norm = _log_sum_exp(scores, start, size, exit_edge)
+                norm *= normalisation
                 for j in range(start, start + size):
                     costs[row, j] = norm - scores[j]
                 if exit_edge >= 0:

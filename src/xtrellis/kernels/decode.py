@@ -30,28 +30,35 @@ def _lowest(values, start, stop, lowest):
 
 @njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
 def level_costs(costs, width, digits, levelled):
-    """Subtract from each slice's edges its lowest cost, if that is negative; return the sum.
+    """Subtract from each slice's edges their lowest cost; return the sum of what was subtracted.
 
     A path takes one edge out of every slice up to its exit. Exits also pay for the slices that
-    they spare, so all paths lose the same amount and their order is unchanged. Now all costs
-    are >= 0: adding them up keeps all digits, where -1e30 + 1 would have lost the 1.
+    they spare, so all paths lose the same amount and their order is unchanged. Then no cost is
+    negative: adding them up keeps all digits, where -1e30 + 1 would have lost the 1. (Of a slice
+    that some paths spare, a positive lowest cost stays, as those paths do without it.)
     """
     last = digits.size - 1
     stop = width + (last - 1) * width * width + width * digits[last]  # end of the inner edges
     exit_start = stop
-    later = costs[0] * 0  # sum of what was taken off the slices behind this one
+    first_exit = 0  # the first slice with an exit: every path takes an edge out of it
+    while digits[first_exit] == 0:
+        first_exit += 1
+    later = 0.0  # sum of what was taken off the slices behind this one
     for i in range(last, -1, -1):
         start = width + i * width * width if i < last else stop
         exit_stop = exit_start + digits[i]
-        lowest = _lowest(costs, start, stop, costs[0] * 0)
+        lowest = np.float64(costs[start] if i < last else costs[exit_start])
+        lowest = _lowest(costs, start, stop, lowest)
         lowest = _lowest(costs, exit_start, exit_stop, lowest)
+        if i > first_exit:
+            lowest = min(lowest, 0.0)
         for j in range(start, stop):
             levelled[j] = costs[j] - lowest
         for j in range(exit_start, exit_stop):
             levelled[j] = (costs[j] - lowest) - later
         later += lowest
         stop, exit_start = start, exit_stop
-    lowest = _lowest(costs, 0, width, costs[0] * 0)
+    lowest = _lowest(costs, 0, width, np.float64(costs[0]))
     for j in range(width):
         levelled[j] = costs[j] - lowest
     return later + lowest
@@ -118,8 +125,8 @@ def _trace(costs, width, digits, path_counts, values):
 @njit(cache=True, nogil=True)
 def best_paths(costs, width, digits, path_counts, paths):
     """Number of the path of least cost in each row."""
-    levelled = np.empty(costs.shape[1], costs.dtype)
-    values = np.empty((digits.size, width), costs.dtype)
+    levelled = np.empty(costs.shape[1], np.float64)
+    values = np.empty((digits.size, width), np.float64)
     for row in range(costs.shape[0]):
         level_costs(costs[row], width, digits, levelled)
         _values(levelled, width, digits, values)
@@ -127,68 +134,80 @@ def best_paths(costs, width, digits, path_counts, paths):
 
 
 # ---------------------------------------------------------------------- the sum over all paths
+#
+# The sum over all ways from v to the sink is kept relative to the best one: with D(v) its cost,
+#
+#     S(v) = log sum_w exp( D(v) - c(v, w) - D(w) + S(w) ),
+#
+# a number between 0 and log K however large the costs are. The probability of going on from v to
+# w is exp( D(v) - c(v, w) - D(w) + S(w) - S(v) ), and these sum to one at every vertex.
 
 
 @njit(cache=True, nogil=True)
-def _add_exp(top, total, score):
-    """Add exp(score) to exp(top) * total, keeping ``top`` the largest score so far."""
-    if score <= top:
-        return top, total + np.exp(score - top)
-    return score, total * np.exp(top - score) + 1.0
-
-
-@njit(cache=True, nogil=True)
-def _log_sum(costs, width, digits, sums):
-    """Log of the sum over all paths of exp(-cost)."""
+def _sums(costs, width, digits, values, sums):
+    """Fill ``sums[i, v]``, S of vertex v of slice i; return D and S of the source."""
     last = digits.size - 1
-    exit_start = width + (last - 1) * width * width + width * digits[last]
-    for v in range(digits[last]):
-        sums[last, v] = -costs[exit_start + v]
-    exit_start += digits[last]
+    sums[last, : digits[last]] = 0.0
+    exit_start = width + (last - 1) * width * width + width * digits[last] + digits[last]
     for i in range(last - 1, -1, -1):
         size = width if i + 1 < last else digits[last]
         for v in range(width):
             start = width + i * width * width + v * size
-            top, total = -np.inf, 0.0
-            if v < digits[i]:
-                top, total = -costs[exit_start + v], 1.0
+            total = np.exp(values[i, v] - costs[exit_start + v]) if v < digits[i] else 0.0
             for w in range(size):
-                top, total = _add_exp(top, total, sums[i + 1, w] - costs[start + w])
-            sums[i, v] = top + np.log(total)
+                total += np.exp(values[i, v] - costs[start + w] - values[i + 1, w] + sums[i + 1, w])
+            sums[i, v] = np.log(total)
         exit_start += digits[i]
-    top, total = -np.inf, 0.0
+    best = costs[0] + values[0, 0]
+    for v in range(1, width):
+        best = min(best, costs[v] + values[0, v])
+    total = 0.0
     for v in range(width):
-        top, total = _add_exp(top, total, sums[0, v] - costs[v])
-    return top + np.log(total)
+        total += np.exp(best - costs[v] - values[0, v] + sums[0, v])
+    return best, np.log(total)
 
 
 @njit(cache=True, nogil=True)
 def log_partition(costs, width, digits, log_sums):
     """Log of the sum over all paths of exp(-cost), for each row."""
-    levelled = np.empty(costs.shape[1], costs.dtype)
+    levelled = np.empty(costs.shape[1], np.float64)
+    values = np.empty((digits.size, width), np.float64)
     sums = np.empty((digits.size, width), np.float64)
     for row in range(costs.shape[0]):
         shift = level_costs(costs[row], width, digits, levelled)
-        log_sums[row] = _log_sum(levelled, width, digits, sums) - shift
+        _values(levelled, width, digits, values)
+        best, log_sum = _sums(levelled, width, digits, values, sums)
+        log_sums[row] = log_sum - best - shift
 
 
 @njit(cache=True, nogil=True)
-def path_log_probabilities(costs, width, digits, edges, log_probabilities):
+def path_log_probabilities(costs, width, digits, vertices, edges, log_probabilities):
     """Log of exp(-cost) of the given paths of each row over the sum of all paths' exp(-cost).
 
-    ``edges`` is (rows, paths a row, edges), filled up with -1.
+    ``vertices`` (rows, paths a row, slices) and ``edges`` (one more) are filled up with -1; if
+    they hold one row only, its paths are meant for all.
     """
-    levelled = np.empty(costs.shape[1], costs.dtype)
+    levelled = np.empty(costs.shape[1], np.float64)
+    values = np.empty((digits.size, width), np.float64)
     sums = np.empty((digits.size, width), np.float64)
     for row in range(costs.shape[0]):
         level_costs(costs[row], width, digits, levelled)
-        log_sum = _log_sum(levelled, width, digits, sums)
+        _values(levelled, width, digits, values)
+        best, log_sum = _sums(levelled, width, digits, values, sums)
+        which = row if edges.shape[0] > 1 else 0
         for k in range(edges.shape[1]):
-            cost = 0.0
-            for edge in edges[row, k]:
-                if edge >= 0:
-                    cost += levelled[edge]
-            log_probabilities[row, k] = min(-cost - log_sum, 0.0)
+            ahead, ahead_sum = best, log_sum
+            total = 0.0
+            for step in range(edges.shape[2]):
+                edge = edges[which, k, step]
+                if edge < 0:
+                    break
+                total += ahead - levelled[edge] - ahead_sum
+                v = vertices[which, k, step] if step < digits.size else -1
+                if v >= 0:
+                    ahead, ahead_sum = values[step, v], sums[step, v]
+                    total += ahead_sum - ahead
+            log_probabilities[row, k] = min(total, 0.0)
 
 
 # ---------------------------------------------------------------------- the k best paths

@@ -2,8 +2,8 @@
 
 A block is a CSR matrix of rows and a few edges (columns of ``weights``) that are learned together.
 ``targets[i]`` lists the edges of the block that row i is a positive example of, filled up with -1;
-it is a negative example of all others. Weights are feature-major, ``weights[feature, edge]``: a feature's
-weights for all edges lie side by side, are read once a row and used by every edge.
+it is a negative example of all others. Weights are feature-major, ``weights[feature, edge]``: a
+feature's weights for all edges lie side by side, are read once a row and used by every edge.
 
 The work of a pass is that of the product of the rows with the weights, nnz x edges multiply-adds,
 plus the updates of the edges that a row is still wrong about, which soon are few.

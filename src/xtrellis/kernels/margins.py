@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from .learn import _OPTIONS, row_margins
+from .learn import _OPTIONS
 
 
 @njit(**_OPTIONS)
@@ -36,11 +36,16 @@ def sparse_margins(indptr, indices, data, starts, edges, values, bias, margins):
 
 
 @njit(**_OPTIONS)
-def block_margins(indptr, indices, data, rows, weights, bias, margins):
-    """Margins of some rows of a block for its edges."""
+def block_margins(indptr, indices, data, rows, place, weights, bias, margins):
+    """Margins of some rows for a block's edges; ``place[k]`` is feature k in the block, or -1."""
     for r in range(rows.size):
-        i = rows[r]
-        row_margins(indices, data, indptr[i], indptr[i + 1], weights, bias, margins[r])
+        for j in range(bias.size):
+            margins[r, j] = bias[j]
+        for p in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            x, k = data[p], place[indices[p]]
+            if k >= 0:
+                for j in range(bias.size):
+                    margins[r, j] += x * weights[k, j]
 
 
 # ---------------------------------------------------------------------- rows and weights of blocks
@@ -105,3 +110,39 @@ def merge_block(features, counts, edges, values, cursor, all_edges, all_values):
             at += 1
             q += 1
         cursor[features[k]] = at
+
+
+# ---------------------------------------------------------------------- equal rows
+
+
+@njit(cache=True, nogil=True)
+def hash_rows(indptr, indices, data_bits, labels, hashes):
+    """64-bit hash of each row's features, values and label."""
+    for i in range(labels.size):
+        h = np.uint64(labels[i]) * np.uint64(0x9E3779B97F4A7C15)
+        for p in range(indptr[i], indptr[i + 1]):
+            word = (np.uint64(indices[p]) << np.uint64(32)) ^ np.uint64(data_bits[p])
+            h = (h ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+            h ^= h >> np.uint64(29)
+        hashes[i] = h
+
+
+@njit(cache=True, nogil=True)
+def mark_first_rows(indptr, indices, data_bits, labels, hashes, order, first):
+    """Mark, in an order by hash, the rows that differ from the first of those before them."""
+    leader = -1
+    for q in range(order.size):
+        i = order[q]
+        same = leader >= 0 and hashes[i] == hashes[leader] and labels[i] == labels[leader]
+        length = indptr[i + 1] - indptr[i]
+        if same:
+            same = length == indptr[leader + 1] - indptr[leader]
+        if same:
+            for p in range(length):
+                a, b = indptr[i] + p, indptr[leader] + p
+                if indices[a] != indices[b] or data_bits[a] != data_bits[b]:
+                    same = False
+                    break
+        first[q] = not same
+        if not same:
+            leader = i

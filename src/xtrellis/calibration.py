@@ -1,0 +1,150 @@
+"""Calibration: the decoding loss of a model, fitted on rows that were held out of training.
+
+Probabilities come from costs: ``p(path) = exp(-cost / T) / sum over all paths``. For local training
+the costs are those of a softmax at each vertex; its temperature in each slice, and whether it
+takes the margins or their hinges, are chosen so that the true paths of held-out rows are most
+likely. Then, for any training, the temperature T over whole paths, which changes probabilities
+but no prediction, is chosen so that predictions are as often right as they claim to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from .decoding import best_paths, path_log_probabilities
+from .losses import DecodingLoss, FloatArray, VertexSoftmax
+from .trellis import IntArray, Trellis
+
+# Where fitting starts, and what holds without it. The normalisation of 0.75 was the best or near
+# it on six data sets (benchmarks/bench_decoding.py).
+LOCAL = VertexSoftmax(temperature=0.6, power=2, normalisation=0.75)
+_STARTS = {0: 0.25, 2: 0.6, 3: 1.4}
+_BOUNDS = 1e-2, 1e2
+_PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
+
+
+@dataclass(frozen=True)
+class Tempered:
+    """A decoding loss whose costs are divided by a temperature; its order of paths is the same."""
+
+    loss: DecodingLoss
+    temperature: float
+
+    def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
+        """Costs of the loss, divided by the temperature."""
+        return self.loss.edge_costs(trellis, margins) * float(1 / self.temperature)
+
+    def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
+        """Total loss, divided by the temperature."""
+        return self.loss.total_loss(trellis, margins, paths) / self.temperature
+
+
+def fit_softmax(
+    trellis: Trellis, margins: FloatArray, paths: IntArray, weights: FloatArray
+) -> VertexSoftmax:
+    """Softmax under which the edges that these rows' paths take are most likely."""
+    steps = [_choices(trellis, margins, paths, step) for step in range(trellis.n_slices + 1)]
+    unit = float(weights.mean())
+    best, least = LOCAL, np.inf
+    for power, start in _STARTS.items():
+        temperatures, total = [], 0.0
+        for scores, taken, rows in steps:
+            if len(rows) == 0 or scores.shape[1] < 2:
+                temperatures.append(start)
+                continue
+            z = scores if power == 0 else -(np.maximum(0, 1 - scores) ** power)
+            found, loss = _minimise(_softmax_loss(z, taken, weights[rows]), start, unit)
+            temperatures.append(found)
+            total += loss
+        if total < least:
+            least = total
+            best = replace(LOCAL, temperature=tuple(temperatures), power=power)
+    return best
+
+
+def fit_temperature(
+    trellis: Trellis,
+    margins: FloatArray,
+    paths: IntArray,
+    weights: FloatArray,
+    loss: DecodingLoss,
+) -> float:
+    """Temperature under which the best paths are, on average, as probable as they are right.
+
+    Minimises the squared difference between their mean probability and their accuracy, in units
+    of the accuracy's standard error.
+    """
+    best = best_paths(trellis, margins, loss)
+    shares = weights / weights.sum()
+    accuracy = float(shares @ (best == paths))
+    n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
+    variance = max(accuracy * (1 - accuracy), 1 / n_rows) / n_rows
+
+    def misfit(temperature: float) -> float:
+        log_p = path_log_probabilities(trellis, margins, best, Tempered(loss, temperature))
+        return (float(shares @ np.exp(log_p)) - accuracy) ** 2 / variance
+
+    return _minimise(misfit, 1.0, 1.0)[0]
+
+
+def _choices(
+    trellis: Trellis, margins: FloatArray, paths: IntArray, step: int
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Margins at the vertex that each path decides at in this step, and which edge it takes.
+
+    Returns a row for each path that gets so far, with -inf where its vertex has no exit.
+    """
+    taken = trellis.path_edges(paths)[:, step]
+    rows = np.flatnonzero(taken >= 0)
+    taken = taken[rows]
+    if step == 0:
+        return margins[rows, : trellis.slice_width].astype(np.float64), taken, rows
+    index = step - 1
+    size = (*trellis.slice_sizes, 0)[step]
+    vertex = trellis.path_vertices(paths)[rows, index]
+    first = trellis.inner_start(index) + vertex * size
+    columns = first[:, np.newaxis] + np.arange(size)
+    inner = np.take_along_axis(margins[rows], columns, axis=1)
+    exits = trellis.exit_start(index) + np.minimum(vertex, max(trellis.digits[index] - 1, 0))
+    exits = np.minimum(exits, trellis.n_edges - 1)
+    leaving = np.where(vertex < trellis.digits[index], margins[rows, exits], -np.inf)
+    table = np.concatenate([inner, leaving[:, np.newaxis]], axis=1).astype(np.float64)
+    return table, np.where(taken < first + size, taken - first, size), rows
+
+
+def _softmax_loss(
+    scores: FloatArray, taken: IntArray, weights: FloatArray
+) -> Callable[[float], float]:
+    """Negative log-likelihood of the taken columns, as a function of the temperature."""
+    below_top = scores - scores.max(axis=1, keepdims=True)
+    own = below_top[np.arange(len(taken)), taken]
+
+    def loss(temperature: float) -> float:
+        log_sums = np.log(np.exp(below_top / temperature).sum(axis=1))
+        return float(weights @ (log_sums - own / temperature))
+
+    return loss
+
+
+def _minimise(
+    loss: Callable[[float], float], start: float, row_weight: float
+) -> tuple[float, float]:
+    """Temperature of least loss, found on a logarithmic scale, and the loss.
+
+    To the loss is added that of a normal prior around ``start``, worth a few rows.
+    """
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(
+        lambda log_t: (
+            loss(float(np.exp(log_t))) + _PRIOR * row_weight * (log_t - np.log(start)) ** 2
+        ),
+        bounds=np.log(_BOUNDS),
+        method="bounded",
+        options={"xatol": 0.02},
+    )
+    return float(np.exp(found.x)), float(found.fun)

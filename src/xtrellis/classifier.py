@@ -1,0 +1,451 @@
+"""TrellisClassifier: the scikit-learn estimator.
+
+It holds no mathematics. ``fit`` hands the data from one module to the next: classes to paths
+(``path_assignment``), rows and edges to blocks, blocks to weights (``training``), held-out margins
+to a temperature (``calibration``). Predictions are in ``prediction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state, compute_sample_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from . import calibration
+from .codebook import Code
+from .learners import Learner, get_learner
+from .losses import DecodingLoss, get_loss
+from .path_assignment import (
+    PathAssignment,
+    given_assignment,
+    random_assignment,
+    similarity_assignment,
+)
+from .prediction import TrellisPredictor, check_fraction, check_integer, row_weights
+from .rows import (
+    TrainingRows,
+    canonical_csr,
+    hold_out_rows,
+    merge_rows,
+    online_rows,
+    prepare_rows,
+)
+from .training import History, OnlineBlocks, ResidentBlocks, TrainedEdges, train_edges
+from .trellis import IntArray, Trellis
+from .weights import EdgeWeights
+
+_SAMPLE = 2_000  # training rows that the training error is measured on
+
+
+class TrellisClassifier(TrellisPredictor):
+    """Classifier for many classes, with one linear learner for each edge of a trellis.
+
+    Parameters
+    ----------
+    slice_width : int or None, default=None
+        Vertices in a slice of the trellis, b, from 2 (smallest model) to the number of classes
+        (one-vs-rest). None chooses by :func:`default_slice_width`.
+    training : {"local", "independent"}, default="local"
+        Whether an edge learns from the rows whose path passes its tail, or from all rows.
+    learner : {"svm", "arow", "perceptron"}, Learner or scikit-learn classifier, default="svm"
+        What is trained for each edge.
+    assignment : {"similarity", "random"} or array-like, default="similarity"
+        Which class is which path; or the path of each class, in the order of ``classes_``.
+    decoding : str, callable or decoding loss, default="auto"
+        Loss that paths are judged by. "auto" is the exponential loss for independent training, and
+        for local training a :class:`~xtrellis.VertexSoftmax` fitted on held-out rows.
+    epochs : int or None, default=None
+        Passes over the rows; None leaves it to the learner.
+    C : float, default=1.0
+        Of the SVM: weight of the loss.
+    r : float, default=1.0
+        Of AROW: its regulariser.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes.
+    calibration : float, default=0.1
+        Share of the training rows that are first held out, to fit the decoding loss and the
+        temperature of the probabilities on; then they are trained on, too. 0 leaves both as they
+        are.
+    early_stopping : bool, default=False
+        Whether to stop when the accuracy on a validation part no longer rises, and keep the best
+        epoch. Holds a dense state for all edges in memory.
+    validation_fraction : float, default=0.1
+        Share of the rows set aside for early stopping.
+    n_iter_no_change : int, default=2
+        Epochs without a better accuracy before training stops early.
+    max_memory : float or None, default=None
+        Bytes that training may use beside the caller's own data.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of all that is random.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    trellis_ : Trellis
+    assignment_ : PathAssignment
+    weights_ : EdgeWeights
+    loss_ : decoding loss
+    temperature_ : float
+    history_ : History
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xtrellis import TrellisClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = TrellisClassifier(random_state=0).fit(X[:1500] / 16, y[:1500])
+    >>> clf.score(X[1500:] / 16, y[1500:]) > 0.85
+    True
+    >>> labels, probabilities = clf.predict_top_k(X[1500:1502] / 16, k=3)
+    >>> labels.shape, bool((probabilities.sum(axis=1) <= 1).all())
+    ((2, 3), True)
+    """
+
+    def __init__(
+        self,
+        slice_width: int | None = None,
+        *,
+        training: str = "local",
+        learner: Any = "svm",
+        assignment: Any = "similarity",
+        decoding: Any = "auto",
+        epochs: int | None = None,
+        C: float = 1.0,
+        r: float = 1.0,
+        class_weight: Any = None,
+        calibration: float = 0.1,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 2,
+        max_memory: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.slice_width = slice_width
+        self.training = training
+        self.learner = learner
+        self.assignment = assignment
+        self.decoding = decoding
+        self.epochs = epochs
+        self.C = C
+        self.r = r
+        self.class_weight = class_weight
+        self.calibration = calibration
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, slice_width: int, **parameters: Any) -> Self:
+        """The paper's W-LTLS: independent AROW, random assignment, exponential decoding.
+
+        >>> TrellisClassifier.paper(10, random_state=0)
+        TrellisClassifier(assignment='random', calibration=0.0, learner='arow',
+                          random_state=0, slice_width=10, training='independent')
+        """
+        settings: dict[str, Any] = {
+            "training": "independent",
+            "learner": "arow",
+            "assignment": "random",
+            "calibration": 0.0,
+        }
+        return cls(slice_width, **{**settings, **parameters})
+
+    @property
+    def _code(self) -> Code:
+        return "ternary" if self.training == "local" else "binary"
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on rows X with labels y.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of any type that sorts.
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        learner = self._checked_settings()
+        rng = check_random_state(self.random_state)
+        X, codes, weights = self._encode(X, y, sample_weight)
+        if learner.merges_rows:
+            X, codes, weights = merge_rows(X, codes, weights)
+        self.trellis_ = Trellis(len(self.classes_), self._width(len(self.classes_)))
+        share = self.validation_fraction if self.early_stopping else self.calibration
+        held_out = hold_out_rows(codes, share, rng)
+        # Rows held out must not have a say in what their class is beside, either.
+        self.assignment_ = self._assign(X[~held_out], codes[~held_out], rng)
+        self._online: OnlineBlocks | None = None
+        paths = self.assignment_.path_of_class[codes]
+        if self.early_stopping:
+            self._fit_early_stopping(X, codes, paths, weights, held_out, learner, rng)
+        else:
+            rows = prepare_rows(self.trellis_, X, paths, weights, held_out, rng)
+            trained = self._train(rows, learner, rng)
+            self._take(trained.weights, trained.history)
+            held_out_paths = self.trellis_.path_numbers(rows.path_edges[trained.sample])
+            self._calibrate(trained.sample_margins, held_out_paths, rows.weights[trained.sample])
+        self._measure_training_error(X, codes, rng)
+        return self
+
+    def _encode(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
+        """Checked rows as CSR, classes as numbers, and the weight of each row."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
+        check_classification_targets(y)
+        weights = row_weights(sample_weight, X.shape[0])
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, y).astype(np.float32)
+        return self._encode_classes(canonical_csr(X), y, weights)
+
+    def _assign(self, X: Any, codes: IntArray, rng: np.random.RandomState) -> PathAssignment:
+        """Assignment of classes to paths, as the parameter says."""
+        if not isinstance(self.assignment, str):
+            return given_assignment(self.trellis_, self.assignment)
+        if self.assignment == "random":
+            return random_assignment(self.trellis_, rng)
+        laying: Any = "depth_first" if self.training == "local" else "exit_first"
+        return similarity_assignment(self.trellis_, X, codes, laying, rng)
+
+    def _width(self, n_classes: int) -> int:
+        if self.slice_width is None:
+            return default_slice_width(n_classes)
+        if self.slice_width > n_classes:
+            raise ValueError(
+                f"slice_width must be from 2 to the number of classes ({n_classes}), "
+                f"got {self.slice_width}"
+            )
+        return int(self.slice_width)
+
+    def _train(
+        self, rows: TrainingRows, learner: Learner, rng: np.random.RandomState
+    ) -> TrainedEdges:
+        """Weights of all edges, with a progress bar if wanted."""
+        with _progress(self.verbose) as report:
+            return train_edges(
+                self.trellis_,
+                rows,
+                self.training,  # type: ignore[arg-type]
+                learner,
+                self.epochs,
+                self.n_jobs,
+                int(rng.randint(2**31)),
+                self.n_features_in_,
+                self.max_memory,
+                report,
+            )
+
+    def _take(self, weights: EdgeWeights, history: History) -> None:
+        """Keep what was trained; losses are the default ones until they are fitted."""
+        self.weights_, self.history_ = weights, history
+        if isinstance(self.decoding, str) and self.decoding == "auto":
+            self.loss_ = calibration.LOCAL if self._code == "ternary" else get_loss("exponential")
+        else:
+            self.loss_ = get_loss(self.decoding, code=self._code)
+        self.temperature_ = 1.0
+        self.probability_loss_: DecodingLoss = self.loss_
+
+    def _calibrate(self, margins: Any, paths: IntArray, weights: Any) -> None:
+        """Fit the losses on margins of rows that the weights were trained without."""
+        if len(paths) == 0:
+            return
+        given = (self.trellis_, margins, paths, weights)
+        if self._code == "ternary" and isinstance(self.decoding, str) and self.decoding == "auto":
+            self.loss_ = calibration.fit_softmax(*given)
+        self.temperature_ = calibration.fit_temperature(*given, self.loss_)
+        self.probability_loss_ = calibration.Tempered(self.loss_, self.temperature_)
+
+    def _fit_early_stopping(
+        self,
+        X: Any,
+        codes: IntArray,
+        paths: IntArray,
+        weights: npt.NDArray[np.float32],
+        validation: npt.NDArray[np.bool_],
+        learner: Learner,
+        rng: np.random.RandomState,
+    ) -> None:
+        """Epoch by epoch, until the validation accuracy no longer rises; keep the best epoch."""
+        if not validation.any():
+            raise ValueError(
+                f"early_stopping needs rows to set aside: validation_fraction = "
+                f"{self.validation_fraction} of {len(codes)} rows leaves none"
+            )
+        inside = ~validation
+        nobody = np.zeros(int(inside.sum()), bool)
+        rows = prepare_rows(self.trellis_, X[inside], paths[inside], weights[inside], nobody, rng)
+        blocks = ResidentBlocks(
+            self.trellis_,
+            rows,
+            self.training,  # type: ignore[arg-type]
+            learner,
+            self.n_jobs,
+            int(rng.randint(2**31)),
+            self.n_features_in_,
+        )
+        history, best, waited = History(), -1.0, 0
+        X_out, codes_out = X[validation], codes[validation]
+        for _ in range(self.epochs or learner.epochs):
+            history.loss.append(blocks.step())
+            self._take(blocks.weights(), history)
+            margins = self.weights_.margins(X_out)
+            self._calibrate(margins, paths[validation], weights[validation])
+            accuracy = float(np.mean(self._codes(X_out) == codes_out))
+            history.validation_accuracy.append(accuracy)
+            waited += 1
+            if accuracy > best:
+                best, waited = accuracy, 0
+                kept = self.weights_, self.loss_, self.temperature_, self.probability_loss_
+            if waited >= self.n_iter_no_change:
+                break
+        self.weights_, self.loss_, self.temperature_, self.probability_loss_ = kept
+
+    def _measure_training_error(self, X: Any, codes: IntArray, rng: np.random.RandomState) -> None:
+        """Training error of the finished model, on at most 2,000 rows."""
+        sample = rng.permutation(X.shape[0])[:_SAMPLE]
+        wrong = self._codes(X[sample]) != codes[sample]
+        self.history_.training_error.append(float(wrong.mean()))
+
+    @available_if(lambda self: get_learner(self.learner, self.C, self.r).online)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one batch of rows, each visited once. For online learners (AROW, perceptron).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        classes : array-like, default=None
+            All classes there will be; needed at the first call, unless the model was fitted
+            before. The first batch also says which classes are alike, if the assignment is by
+            similarity.
+        """
+        learner = self._checked_settings()
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise ValueError("classes must be given at the first call of partial_fit")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32, reset=first)
+        X, weights = canonical_csr(X), row_weights(sample_weight, X.shape[0])
+        if first:
+            self.classes_ = np.unique(classes)
+            width = self._width(len(self.classes_))
+            self.trellis_ = Trellis(len(self.classes_), width)
+        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[codes] != y
+        if unknown.any():
+            raise ValueError(f"y holds a label that is not in classes: {y[unknown][0]!r}")
+        if first:
+            self.assignment_ = self._assign(X, codes, check_random_state(self.random_state))
+            self.history_ = History()
+        online: OnlineBlocks | None = getattr(self, "_online", None)
+        if online is None:
+            online = OnlineBlocks(
+                self.trellis_,
+                self.training,  # type: ignore[arg-type]
+                learner,
+                self.n_features_in_,
+                getattr(self, "weights_", None),
+            )
+        counted = weights > 0
+        paths = self.assignment_.path_of_class[codes[counted]]
+        rows = online_rows(self.trellis_, X[counted], paths, weights[counted])
+        self._online = online
+        self.history_.loss.append(online.learn(rows))
+        if first:
+            self._take(online.weights(), self.history_)
+        else:
+            self.weights_ = online.weights()
+        return self
+
+    # ------------------------------------------------------------------ settings
+
+    def _checked_settings(self) -> Learner:
+        """Learner of these settings, or an error that names the parameter that is wrong."""
+        if self.training not in ("local", "independent"):
+            raise ValueError(f"training must be 'local' or 'independent', got {self.training!r}")
+        if self.slice_width is not None:
+            check_integer("slice_width", self.slice_width, 2)
+        if self.epochs is not None:
+            check_integer("epochs", self.epochs, 1)
+        check_integer("n_iter_no_change", self.n_iter_no_change, 1)
+        check_fraction("calibration", self.calibration)
+        check_fraction("validation_fraction", self.validation_fraction)
+        if isinstance(self.assignment, str) and self.assignment not in ("similarity", "random"):
+            raise ValueError(
+                f"assignment must be 'similarity', 'random' or a permutation, "
+                f"got {self.assignment!r}"
+            )
+        if not (isinstance(self.decoding, str) and self.decoding == "auto"):
+            get_loss(self.decoding, code=self._code)
+        return get_learner(self.learner, self.C, self.r)
+
+
+def default_slice_width(n_classes: int) -> int:
+    """Width for a number of classes: two slices up to 40,000 classes, then three, and so on.
+
+    The smallest b with b**m >= K, for the smallest number m >= 2 of slices that keeps b at or
+    below 200. Measured in ``benchmarks/bench_widths.py``.
+
+    Examples
+    --------
+    >>> from xtrellis import default_slice_width
+    >>> [default_slice_width(k) for k in (2, 3, 150, 1_597, 31_102, 1_000_000)]
+    [2, 2, 13, 40, 177, 100]
+    """
+    slices = 2
+    while 200**slices < n_classes:
+        slices += 1
+    width = 2
+    while width**slices < n_classes:
+        width += 1
+    return min(width, n_classes)
+
+
+@contextmanager
+def _progress(verbose: int) -> Iterator[Callable[[float, float], None] | None]:
+    """Progress bar of the blocks, with their loss and the time that is left."""
+    if not verbose:
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %  loss {task.fields[loss]:.4f}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns) as progress:
+        task = progress.add_task("training", total=1.0, loss=float("nan"))
+
+        def report(share: float, loss: float) -> None:
+            progress.update(task, advance=share, loss=loss)
+
+        yield report

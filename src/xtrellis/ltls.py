@@ -1,0 +1,173 @@
+"""LTLSClassifier: the ancestor of W-LTLS (Jasinska and Karampatziakis, 2016).
+
+Section 4 of the paper. Slices of two vertices, the heaviest path as prediction, and *joint*
+training: for each row the path is predicted, and the edges where it differs from the true path are
+corrected, by the averaged perceptron. A class takes its path when it is first seen: the best one
+that is still free.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from . import calibration
+from .decoding import layout
+from .losses import get_loss
+from .path_assignment import GreedyAssignment, PathAssignment
+from .prediction import TrellisPredictor, check_fraction, check_integer, row_weights
+from .rows import TrainingRows, canonical_csr, hold_out_rows, prepare_rows, visiting_order
+from .training import History
+from .trellis import IntArray, Trellis
+from .weights import EdgeWeights, finish_block, join_blocks
+
+
+class LTLSClassifier(TrellisPredictor):
+    """Log-time log-space classifier: a trellis trained jointly, with greedy path assignment.
+
+    Parameters
+    ----------
+    slice_width : int, default=2
+        Vertices in a slice of the trellis.
+    epochs : int, default=5
+        Passes over the rows.
+    calibration : float, default=0.0
+        Share of the rows for a temperature of the probabilities, as in
+        :class:`~xtrellis.TrellisClassifier`; above 0 trains twice.
+    n_jobs : int or None, default=None
+        Threads for prediction; joint training is one after the other.
+    random_state : int, RandomState or None, default=None
+        Seed of the order of rows.
+
+    Attributes
+    ----------
+    classes_, trellis_, assignment_, weights_, loss_, temperature_, history_, n_features_in_
+        As of :class:`~xtrellis.TrellisClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xtrellis import LTLSClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = LTLSClassifier(random_state=0).fit(X[:1500] / 16, y[:1500])
+    >>> clf.score(X[1500:] / 16, y[1500:]) > 0.6
+    True
+    """
+
+    def __init__(
+        self,
+        slice_width: int = 2,
+        *,
+        epochs: int = 5,
+        calibration: float = 0.0,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.slice_width = slice_width
+        self.epochs = epochs
+        self.calibration = calibration
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on rows X with labels y."""
+        check_integer("slice_width", self.slice_width, 2)
+        check_integer("epochs", self.epochs, 1)
+        check_fraction("calibration", self.calibration)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
+        check_classification_targets(y)
+        weights = row_weights(sample_weight, X.shape[0])
+        X = canonical_csr(X)
+        X, codes, weights = self._encode_classes(X, y, weights)
+        rng = check_random_state(self.random_state)
+        self.trellis_ = Trellis(len(self.classes_), min(self.slice_width, len(self.classes_)))
+        self.temperature_, self.loss_ = 1.0, get_loss("squared")
+        self.probability_loss_ = get_loss("log")
+        held_out = hold_out_rows(codes, self.calibration, rng)
+        if held_out.any():
+            inside = ~held_out
+            self._train(X[inside], codes[inside], weights[inside], rng)
+            margins = self.weights_.margins(X[held_out])
+            paths = self.assignment_.path_of_class[codes[held_out]]
+            self.temperature_ = calibration.fit_temperature(
+                self.trellis_, margins, paths, weights[held_out], get_loss("log")
+            )
+            self.probability_loss_ = calibration.Tempered(get_loss("log"), self.temperature_)
+        self._train(X, codes, weights, rng)
+        return self
+
+    def _train(
+        self,
+        X: Any,
+        codes: IntArray,
+        weights: npt.NDArray[np.float32],
+        rng: np.random.RandomState,
+    ) -> None:
+        """Weights and assignment from all of these rows."""
+        # Paths are not known yet; rows are only shuffled and their features renumbered.
+        nothing = np.zeros(len(codes), np.int64)
+        shuffle_seed = int(rng.randint(2**31))
+        rows = prepare_rows(
+            self.trellis_, X, nothing, weights, nothing.astype(bool), _generator(shuffle_seed)
+        )
+        codes = codes[_generator(shuffle_seed).permutation(len(codes))]
+        self.weights_, self.assignment_, self.history_ = train_jointly(
+            self.trellis_, rows, codes, self.epochs, int(rng.randint(2**31)), self.n_features_in_
+        )
+
+
+def _generator(seed: int) -> np.random.RandomState:
+    return np.random.RandomState(seed)
+
+
+def train_jointly(
+    trellis: Trellis,
+    rows: TrainingRows,
+    codes: IntArray,
+    epochs: int,
+    seed: int,
+    n_features: int,
+) -> tuple[EdgeWeights, PathAssignment, History]:
+    """Averaged weights of all edges, the greedy assignment, and the share of errors an epoch."""
+    from .kernels import joint
+
+    X, rng = rows.X, np.random.default_rng(seed)
+    greedy = GreedyAssignment(trellis)
+    weights = np.zeros((X.shape[1], trellis.n_edges), np.float32)
+    lags = np.zeros(weights.shape)
+    margins = np.empty(trellis.n_edges, np.float32)
+    history, clock = History(), 1.0
+    for _ in range(epochs):
+        order = visiting_order(np.arange(len(codes)), rng)
+        errors, at = np.zeros(1), 0
+        while at < len(order):
+            at, clock = joint.joint_pass(
+                X.indptr,
+                X.indices,
+                X.data,
+                order,
+                at,
+                codes,
+                greedy.path_of_class,
+                *layout(trellis),
+                rows.weights,
+                clock,
+                weights,
+                lags,
+                margins,
+                errors,
+            )
+            if at < len(order):  # a class seen for the first time
+                greedy.assign(int(codes[order[at]]), margins, "squared")
+        history.training_error.append(float(errors[0]) / len(order))
+    averaged = (weights - lags / clock).astype(np.float32)
+    finished = finish_block(
+        np.arange(trellis.n_edges), rows.features, averaged, np.zeros(trellis.n_edges)
+    )
+    joined = join_blocks([finished], n_features, trellis.n_edges)
+    return joined, greedy.finish(), history

@@ -1,0 +1,195 @@
+"""Prediction: what every fitted trellis model can do, however it was trained.
+
+Data flows one way: rows to margins (``weights``), margins to costs (``losses``), costs to paths
+(``decoding``), paths to classes (``path_assignment``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from . import diagnostics
+from .codebook import Code
+from .decoding import k_best_paths, path_log_probabilities, shortest_paths
+from .losses import DecodingLoss
+from .path_assignment import PathAssignment
+from .rows import canonical_csr
+from .trellis import IntArray, Trellis
+from .weights import EdgeWeights
+
+
+class TrellisPredictor(ClassifierMixin, BaseEstimator):
+    """Base of the estimators: predictions from weights, a trellis, an assignment and losses."""
+
+    classes_: npt.NDArray[Any]
+    trellis_: Trellis
+    assignment_: PathAssignment
+    weights_: EdgeWeights
+    loss_: DecodingLoss
+    probability_loss_: DecodingLoss
+    n_features_in_: int
+    n_jobs: int | None
+
+    @property
+    def _code(self) -> Code:
+        """The code that the edges were trained with."""
+        return "binary"
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Most likely class of each row."""
+        rows = self._checked_rows(X)
+        return self.classes_[self._codes(rows)]
+
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """The k best classes of each row, best first, and their probabilities; O(log K) a row.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples, k)
+        probabilities : ndarray of shape (n_samples, k)
+        """
+        parts = []
+        for margins in self._margins(self._checked_rows(X)):
+            paths, _ = k_best_paths(self.trellis_, margins, k, self.loss_)
+            log_p = path_log_probabilities(self.trellis_, margins, paths, self.probability_loss_)
+            parts.append((self.assignment_.class_of_path[paths], np.exp(log_p)))
+        codes, probabilities = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return self.classes_[codes], probabilities
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Probabilities of all K classes, (n_samples, n_classes); see :meth:`predict_top_k`."""
+        return np.exp(self._log_probabilities(X))
+
+    def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Log-probabilities of all K classes."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Log-probabilities of all classes; of two classes, the log-odds of the second."""
+        scores = self._log_probabilities(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def _log_probabilities(self, X: Any) -> npt.NDArray[np.float64]:
+        """Log-probabilities of all classes."""
+        rows = self._checked_rows(X)
+        paths = self.assignment_.path_of_class[np.newaxis]
+        parts = [
+            path_log_probabilities(self.trellis_, margins, paths, self.probability_loss_)
+            for margins in self._margins(rows, per_row=self.trellis_.n_classes)
+        ]
+        return np.concatenate(parts)
+
+    def _codes(self, X: Any) -> IntArray:
+        """Classes of checked rows, as numbers."""
+        from joblib import Parallel, delayed
+
+        def decode(margins: Any) -> IntArray:
+            return shortest_paths(self.trellis_, self.loss_.edge_costs(self.trellis_, margins))
+
+        if self.n_jobs in (None, 1):
+            paths = [decode(margins) for margins in self._margins(X)]
+        else:
+            paths = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(lambda part: decode(self.weights_.margins(part)))(part)
+                for part in self._row_chunks(X)
+            )
+        return self.assignment_.class_of_path[np.concatenate(paths)]
+
+    def _margins(self, X: Any, per_row: int = 0) -> Iterator[Any]:
+        """Margins of the rows, a chunk at a time."""
+        for part in self._row_chunks(X, per_row):
+            yield self.weights_.margins(part)
+
+    def _row_chunks(self, X: Any, per_row: int = 0) -> Iterator[Any]:
+        """Rows in chunks whose margins fit the processor's caches."""
+        size = max(64, 2**18 // max(self.trellis_.n_edges, per_row))
+        if X.shape[0] <= size:
+            yield X
+            return
+        for start in range(0, X.shape[0], size):
+            yield X[start : start + size]
+
+    def _checked_rows(self, X: Any) -> Any:
+        """Rows as the kernels take them."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
+        return canonical_csr(X)
+
+    def _encode_classes(
+        self, X: Any, y: Any, weights: npt.NDArray[np.float32]
+    ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
+        """Rows that count, their classes as numbers, and their weights; sets ``classes_``."""
+        counted = weights > 0
+        if not counted.any():
+            raise ValueError("sample_weight is zero for every row: no row is left to train on")
+        if not counted.all():
+            X, y, weights = X[counted], y[counted], weights[counted]
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must have at least two classes, got one class only: {self.classes_.tolist()}"
+            )
+        return X, codes.astype(np.int64), np.ascontiguousarray(weights, np.float32)
+
+    # ------------------------------------------------------------------ diagnostics
+
+    def diagnose(self, X: Any, y: Any, loss: Any = "squared_hinge") -> diagnostics.Diagnosis:
+        """The paper's diagnostics on given rows: average binary loss, bound, margin, non-zeros.
+
+        >>> from sklearn.datasets import load_digits
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> clf = TrellisClassifier.paper(4, random_state=0).fit(X / 16, y)
+        >>> diagnosis = clf.diagnose(X / 16, y)
+        >>> diagnosis.error <= diagnosis.error_bound
+        True
+        """
+        rows = self._checked_rows(X)
+        paths = self.assignment_.path_of_class[np.searchsorted(self.classes_, y)]
+        return diagnostics.diagnose(
+            self.trellis_, self.weights_, self._margins(rows), paths, loss, self._code
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+# ---------------------------------------------------------------------- checks of parameters
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float32]:
+    """Weight of each row: 1 unless said otherwise."""
+    if sample_weight is None or isinstance(sample_weight, Real):
+        return np.full(n_rows, 1 if sample_weight is None else sample_weight, np.float32)
+    weights = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float32, input_name="sample_weight"
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have shape ({n_rows},), one weight a row; got {weights.shape}"
+        )
+    if weights.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weights.min()}")
+    return np.asarray(weights)
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    """An integer that is large enough, or a ValueError that names the parameter."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def check_fraction(name: str, value: Any) -> None:
+    """A number from 0 to below 1, or a ValueError that names the parameter."""
+    if not (isinstance(value, Real) and 0 <= float(value) < 1):
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}")
