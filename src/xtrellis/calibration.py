@@ -113,7 +113,8 @@ def _choices(
     exits = np.minimum(exits, trellis.n_edges - 1)
     leaving = np.where(vertex < trellis.digits[index], margins[rows, exits], -np.inf)
     table = np.concatenate([inner, leaving[:, np.newaxis]], axis=1).astype(np.float64)
-    return table, np.where(taken < first + size, taken - first, size), rows
+    leaves = taken >= trellis.exit_start(trellis.n_slices - 1)  # exits have the highest numbers
+    return table, np.where(leaves, size, taken - first), rows
 
 
 def _softmax_loss(

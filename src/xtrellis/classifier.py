@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from . import calibration
@@ -212,7 +211,6 @@ class TrellisClassifier(TrellisPredictor):
     ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
         """Checked rows as CSR, classes as numbers, and the weight of each row."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
-        check_classification_targets(y)
         weights = row_weights(sample_weight, X.shape[0])
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y).astype(np.float32)

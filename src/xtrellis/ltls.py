@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from . import calibration
@@ -80,7 +79,6 @@ class LTLSClassifier(TrellisPredictor):
         check_integer("epochs", self.epochs, 1)
         check_fraction("calibration", self.calibration)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
-        check_classification_targets(y)
         weights = row_weights(sample_weight, X.shape[0])
         X = canonical_csr(X)
         X, codes, weights = self._encode_classes(X, y, weights)

@@ -4,8 +4,8 @@ Section 4.1 of the paper. Any one-to-one assignment decodes correctly; a good on
 are alike on paths that share edges, which makes the edges' binary problems easier to learn.
 
 * :func:`random_assignment`, the paper's own choice.
-* :func:`similarity_assignment`, ours: classes in the leaf order of a hierarchy over their mean
-  feature vectors, laid over the paths in order.
+* :func:`similarity_assignment`, ours: classes with like mean feature vectors share the early
+  vertices of their paths.
 * :class:`GreedyAssignment`, of LTLS: during online training a class seen for the first time
   takes the best path that is still free.
 * :func:`given_assignment`, any permutation.
@@ -14,6 +14,7 @@ are alike on paths that share edges, which makes the edges' binary problems easi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -24,9 +25,14 @@ from .trellis import IntArray, Trellis, checked_integer
 
 Laying = Literal["depth_first", "exit_first"]
 
-MAX_LINKAGE = 20_000  # classes: the largest K x K distance matrix ever made holds 1.6 GB
-_CHUNK = 4_000  # above that, average linkage inside chunks of this many classes
+Float32Array = npt.NDArray[np.float32]
+
+MAX_LINKAGE = 4_000  # classes: the largest table of distances ever made holds 64 MB
+_MAX_TABLE = 2**25  # classes times clusters: the largest table of k-means holds 128 MB
 _DIMENSIONS = 100  # of the reduced class vectors
+_POWER_ITERATIONS = 4  # of the singular value decomposition
+_STARTS = 3  # of k-means, and one from linkage
+_ROUNDS = 20  # of k-means, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +200,12 @@ def similarity_assignment(
 ) -> PathAssignment:
     """Assignment that puts classes with similar features on neighbouring paths.
 
-    A class is the direction of the sum of its rows, reduced to 100 dimensions by a truncated SVD.
-    The classes are put in the leaf order of average linkage over the cosines between them; above
-    20,000 classes by recursive splitting in two, with average linkage inside the parts, so that
-    no K x K matrix is made. The ordered classes are then laid over the paths.
+    A class is the direction of the sum of its rows, words of few classes weighing more, reduced to
+    100 dimensions by a truncated SVD. The paths fall into runs that share the first vertex, and
+    these into runs that share the second, too; the classes are parted into clusters of just those
+    sizes by k-means, and inside a cluster put in the leaf order of average linkage.
+    (``"exit_first"`` does with linkage alone if K allows.) No table of distances between more than
+    4,000 classes is made.
 
     Parameters
     ----------
@@ -206,13 +214,13 @@ def similarity_assignment(
     X : {array-like, sparse matrix} of shape (n, n_features)
         Training rows.
     y : array-like of int, shape (n,)
-        Their classes, from 0 to K - 1. A class without rows goes to the end of the order.
+        Their classes, from 0 to K - 1. A class without rows gets one of the last paths.
     laying : {"depth_first", "exit_first"}, default="depth_first"
-        How the ordered classes are laid over the paths: by path number, the vertex in the first
-        slice most significant, which suits local training; or the vertex before the sink most
-        significant, then the slices from the first, which suits independent training.
+        What similar classes share first: the vertices from the first slice on (so neighbours in
+        the order have neighbouring path numbers), which suits local training; or the vertex
+        before the sink, then those from the first slice on, which suits independent training.
     random_state : int, RandomState or None
-        Seed of the SVD and of the splitting.
+        Seed of the SVD and of k-means.
 
     Examples
     --------
@@ -224,14 +232,24 @@ def similarity_assignment(
     array([0, 2, 1, 3])
     """
     from sklearn.utils import check_random_state
+    from threadpoolctl import threadpool_limits
 
     if laying not in ("depth_first", "exit_first"):
         raise ValueError(f"laying must be 'depth_first' or 'exit_first', got {laying!r}")
     rng = check_random_state(random_state)
-    order = _leaf_order(class_vectors(X, y, trellis.n_classes, rng), rng)
     paths = np.arange(trellis.n_classes) if laying == "depth_first" else exit_first(trellis)
+    shared = trellis.path_vertices(paths)
+    if laying == "exit_first":
+        shared = np.column_stack([_exits(trellis, paths), shared])
+    with threadpool_limits(1, user_api="blas"):  # the same bits for any number of threads
+        vectors = class_vectors(X, y, trellis.n_classes, rng)
+        known = vectors.any(axis=1)
+        members = np.flatnonzero(known)
+        # Parting by the second slice, too, gains where there are more; nothing for independent.
+        depth = min(2, trellis.n_slices - 1) if laying == "depth_first" else 0
+        order = _order(members, vectors, shared[: len(members)], depth, rng)
     path_of_class = np.empty(trellis.n_classes, dtype=np.int64)
-    path_of_class[order] = paths
+    path_of_class[np.concatenate([order, np.flatnonzero(~known)])] = paths
     return given_assignment(trellis, path_of_class)
 
 
@@ -241,20 +259,23 @@ def exit_first(trellis: Trellis) -> IntArray:
     >>> exit_first(Trellis(9, 2))       # the paths by way of the last slice, then the short one
     array([1, 2, 3, 4, 5, 6, 7, 8, 0])
     """
-    paths = np.arange(trellis.n_classes)
-    edges = trellis.path_edges(paths)
-    exits = np.take_along_axis(edges, (edges >= 0).sum(axis=1, keepdims=True) - 1, axis=1)[:, 0]
     # Exits have the highest edge numbers, the last slice's first; paths are in slice order.
-    return np.argsort(exits, kind="stable")
+    return np.argsort(_exits(trellis, np.arange(trellis.n_classes)), kind="stable")
+
+
+def _exits(trellis: Trellis, paths: IntArray) -> IntArray:
+    """Last edge of each path."""
+    edges = trellis.path_edges(paths)
+    last = (edges >= 0).sum(axis=1, keepdims=True) - 1
+    return np.asarray(np.take_along_axis(edges, last, axis=1)[:, 0])
 
 
 def class_vectors(
     X: Any, y: npt.ArrayLike, n_classes: int, rng: np.random.RandomState
-) -> npt.NDArray[np.float64]:
+) -> Float32Array:
     """Reduced class vectors of unit length; a class without rows, or with only zeros, is zero."""
     from scipy import sparse
     from sklearn.preprocessing import normalize
-    from sklearn.utils.extmath import randomized_svd
     from sklearn.utils.validation import check_array, check_consistent_length
 
     X = check_array(X, accept_sparse="csr", dtype=[np.float32, np.float64])
@@ -269,72 +290,146 @@ def class_vectors(
             raise ValueError(f"y must hold integers from 0 to {n_classes - 1}, got {extreme}")
     rows = np.arange(len(labels))
     ones = np.ones(len(labels), dtype=X.dtype)
-    sums = normalize(sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels))) @ X)
-    dimensions = min(_DIMENSIONS, n_classes - 1, X.shape[1] - 1)
-    if dimensions >= 1 and X.shape[1] > _DIMENSIONS:
-        left, singular, _ = randomized_svd(
-            sparse.csr_matrix(sums, dtype=np.float32), dimensions, random_state=rng
-        )
-        sums = left * singular
-    return np.asarray(normalize(sums.toarray() if sparse.issparse(sums) else sums))
+    belongs = sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels)))
+    sums = sparse.csr_matrix(belongs @ X, dtype=np.float32)
+    sums.sort_indices()
+    classes_with = np.bincount(sums.indices, minlength=X.shape[1])
+    sums.data *= np.log1p(n_classes / np.maximum(classes_with, 1)).astype(np.float32)[sums.indices]
+    sums = normalize(sums, copy=False)
+    reduced = _reduce(sums, rng) if X.shape[1] > _DIMENSIONS else sums.toarray()
+    return np.asarray(normalize(reduced), dtype=np.float32)
 
 
-def _leaf_order(vectors: npt.NDArray[np.float64], rng: np.random.RandomState) -> IntArray:
-    """Classes in an order that keeps similar ones together."""
-    empty = ~vectors.any(axis=1)
-    known = np.flatnonzero(~empty)
-    parts = [known] if len(known) <= MAX_LINKAGE else _split(known, vectors, rng)
-    order = [part[_linkage_order(vectors[part])] for part in parts]
-    return np.concatenate([*order, np.flatnonzero(empty)])
+def _reduce(rows: Any, rng: np.random.RandomState) -> Float32Array:
+    """Left singular vectors times singular values, by subspace iteration.
+
+    Only the short side is made orthogonal: cheaper than scikit-learn's ``randomized_svd``.
+    """
+    n_rows = rows.shape[0]
+    basis = rng.standard_normal((n_rows, min(_DIMENSIONS + 10, n_rows))).astype(np.float32)
+    for _ in range(_POWER_ITERATIONS):
+        basis, _ = np.linalg.qr(rows @ (rows.T @ basis))
+    image = rows.T @ basis
+    squares, directions = np.linalg.eigh(image.T @ image)
+    scaled = directions * np.sqrt(np.maximum(squares, 0))
+    return np.asarray(basis @ scaled[:, -_DIMENSIONS:])
 
 
-def _linkage_order(vectors: npt.NDArray[np.float64]) -> IntArray:
+def _order(
+    members: IntArray,
+    vectors: Float32Array,
+    shared: IntArray,
+    depth: int,
+    rng: np.random.RandomState,
+) -> IntArray:
+    """Classes in the order of the paths they shall have.
+
+    ``shared`` holds what these paths can share, the most significant first. Classes are parted by
+    its first ``depth`` columns, by more of them while the parts are too large for linkage.
+    """
+    if len(members) < 3 or (depth <= 0 and len(members) <= MAX_LINKAGE):
+        return members[_linkage_order(vectors[members])]
+    cuts = np.flatnonzero(np.diff(shared[:, 0], prepend=-2, append=-2))
+    order = members
+    if len(members) * len(cuts) > _MAX_TABLE:
+        order = _part(members, vectors, cuts, rng)
+    elif len(cuts) > 2:
+        starts = [_part(members, vectors, cuts, rng) for _ in range(_STARTS)]
+        if len(members) <= MAX_LINKAGE:
+            starts.append(members[_linkage_order(vectors[members])])
+        tries = (_refine(start, vectors[start], np.diff(cuts)) for start in starts)
+        order = max(tries, key=lambda found: found[1])[0]
+    return np.concatenate(
+        [
+            _order(order[start:stop], vectors, shared[start:stop, 1:], depth - 1, rng)
+            for start, stop in pairwise(cuts)
+        ]
+    )
+
+
+def _linkage_order(vectors: Float32Array) -> IntArray:
     """Leaves of average linkage over cosines, in dendrogram order."""
     from scipy.cluster.hierarchy import leaves_list, linkage
 
-    if len(vectors) < 3:
-        return np.arange(len(vectors))
-    return np.asarray(leaves_list(linkage(vectors, "average", metric="cosine")), dtype=np.int64)
+    n = len(vectors)
+    if n < 3:
+        return np.arange(n)
+    distances = np.maximum(1 - vectors @ vectors.T, 0)
+    condensed = np.concatenate([distances[i, i + 1 :] for i in range(n - 1)], dtype=np.float64)
+    return np.asarray(leaves_list(linkage(condensed, "average")), dtype=np.int64)
 
 
-def _split(
-    members: IntArray, vectors: npt.NDArray[np.float64], rng: np.random.RandomState
-) -> list[IntArray]:
-    """Cut in two by spherical 2-means, again and again, until the parts are small enough.
+def _part(
+    members: IntArray, vectors: Float32Array, cuts: IntArray, rng: np.random.RandomState
+) -> IntArray:
+    """The members in an order that is cut at ``cuts`` into clusters.
 
-    The parts come in an order that keeps neighbours alike: of two halves, the one more like what
-    came before is put first.
+    Cut in two at the middle cut by 2-means, and each half again.
     """
-    parts, waiting = [], [members]
-    while waiting:
-        part = waiting.pop()
-        if len(part) <= _CHUNK:
-            parts.append(part)
-            continue
-        halves = _halves(part, vectors[part], rng)
-        if parts:
-            previous = vectors[parts[-1]].mean(axis=0)
-            halves.sort(key=lambda half: -float(vectors[half].mean(axis=0) @ previous))
-        waiting += halves[::-1]
-    return parts
+    if len(cuts) <= 2:
+        return members
+    middle = 1 + int(np.abs(cuts[1:-1] - cuts[0] - len(members) / 2).argmin())
+    first = _half(vectors[members], int(cuts[middle] - cuts[0]), rng)
+    return np.concatenate(
+        [
+            _part(members[first], vectors, cuts[: middle + 1], rng),
+            _part(members[~first], vectors, cuts[middle:], rng),
+        ]
+    )
 
 
-def _halves(
-    members: IntArray, vectors: npt.NDArray[np.float64], rng: np.random.RandomState
-) -> list[IntArray]:
-    """Two clusters by spherical 2-means, neither with less than a quarter of the members."""
+def _half(vectors: Float32Array, size: int, rng: np.random.RandomState) -> npt.NDArray[np.bool_]:
+    """Mask of one of two clusters, of ``size`` members, by spherical 2-means."""
     centres = vectors[rng.choice(len(vectors), 2, replace=False)]
-    lean = vectors @ (centres[0] - centres[1])
-    for _ in range(20):
-        first = lean > 0
-        if not 0 < first.sum() < len(first):
+    first = np.zeros(len(vectors), dtype=bool)
+    for _ in range(_ROUNDS):
+        before = first
+        first = np.zeros(len(vectors), dtype=bool)
+        first[np.argsort(vectors @ (centres[1] - centres[0]), kind="stable")[:size]] = True
+        if (first == before).all():
             break
-        centres = np.stack([vectors[first].mean(axis=0), vectors[~first].mean(axis=0)])
-        centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)
-        new = vectors @ (centres[0] - centres[1])
-        if ((new > 0) == first).all():
+        sums = np.stack([first.astype(np.float32) @ vectors, (~first).astype(np.float32) @ vectors])
+        centres = _unit(sums)
+    return first
+
+
+def _refine(members: IntArray, vectors: Float32Array, sizes: IntArray) -> tuple[IntArray, float]:
+    """Members in a better order for clusters of these sizes, by spherical k-means; and its fit."""
+    cluster = best = np.repeat(np.arange(len(sizes)), sizes)
+    highest = 0.0
+    for _ in range(_ROUNDS):
+        by_cluster = np.argsort(cluster, kind="stable")
+        sums = np.add.reduceat(vectors[by_cluster], np.cumsum(sizes) - sizes)
+        fit = float(np.linalg.norm(sums, axis=1).sum())  # of members to their centres
+        if fit <= highest:
             break
-        lean = new
-    ranked = np.argsort(-lean, kind="stable")
-    cut = int(np.clip((lean > 0).sum(), len(lean) // 4, len(lean) - len(lean) // 4))
-    return [members[np.sort(ranked[:cut])], members[np.sort(ranked[cut:])]]
+        highest, best = fit, cluster
+        cluster = _fill(vectors @ _unit(sums).T, sizes)
+    return members[np.argsort(best, kind="stable")], highest
+
+
+def _fill(likeness: Float32Array, sizes: IntArray) -> IntArray:
+    """Cluster of each row: the one it is most like, as far as there is room.
+
+    Where there is too little, those go first who would lose most by their second choice.
+    """
+    clusters = np.empty(len(likeness), dtype=np.int64)
+    waiting, room = np.arange(len(likeness)), sizes.copy()
+    while waiting.size:
+        choices = likeness[waiting]
+        wish = choices.argmax(axis=1)
+        second, best = np.partition(choices, -2, axis=1)[:, -2:].T
+        turn = np.lexsort((second - best, wish))
+        waiting, wish = waiting[turn], wish[turn]
+        taken = np.arange(len(wish)) - np.searchsorted(wish, wish) < room[wish]
+        clusters[waiting[taken]] = wish[taken]
+        room -= np.bincount(wish[taken], minlength=len(room))
+        likeness[:, room == 0] = -2  # below every cosine: closed
+        waiting = waiting[~taken]
+    return clusters
+
+
+def _unit(vectors: Float32Array) -> Float32Array:
+    """Vectors scaled to length 1; zero stays zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1))

@@ -6,6 +6,7 @@ Data flows one way: rows to margins (``weights``), margins to costs (``losses``)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import diagnostics
@@ -127,6 +129,10 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, weights: npt.NDArray[np.float32]
     ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
         """Rows that count, their classes as numbers, and their weights; sets ``classes_``."""
+        with warnings.catch_warnings():
+            # Many classes with few rows each are what this library is for.
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            check_classification_targets(y)
         counted = weights > 0
         if not counted.any():
             raise ValueError("sample_weight is zero for every row: no row is left to train on")

@@ -1,0 +1,42 @@
+"""Small made-up text-like data, and the real data sets where they are at hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def topics(n_classes=30, n_features=400, n_rows=900, seed=0):
+    """Sparse rows of a few words; each class has favourite words, shared with its neighbours."""
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n_rows - n_classes)])
+    favourites = rng.integers(0, n_features, (n_classes, 6))
+    favourites[:, :2] = favourites[np.arange(n_classes) // 5 * 5, :2]
+    columns = np.concatenate(
+        [
+            np.take_along_axis(favourites[labels], rng.integers(0, 6, (n_rows, 4)), axis=1),
+            rng.integers(0, n_features, (n_rows, 2)),
+        ],
+        axis=1,
+    )
+    X = sparse.csr_matrix(
+        (np.ones(columns.size), (np.repeat(np.arange(n_rows), 6), columns.ravel())),
+        (n_rows, n_features),
+    )
+    X = sparse.csr_matrix(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))), dtype=np.float32)
+    return X, labels
+
+
+def shared_set(name):
+    """Train and test part of a real data set; skips the test where it is absent."""
+    from sklearn.datasets import load_svmlight_files
+
+    folder = SHARED / name
+    if not folder.is_dir():
+        pytest.skip(f"{name} is not here")
+    files = [str(folder / f"{part}.svm.gz") for part in ("train", "test")]
+    X, y, X_test, y_test = load_svmlight_files(files, dtype=np.float32)
+    return X, y.astype(int), X_test, y_test.astype(int)

@@ -1,0 +1,79 @@
+"""Calibration: the right temperature is found, and probabilities mean what they say."""
+
+import numpy as np
+import pytest
+
+from data import shared_set, topics
+from xtrellis import Trellis, TrellisClassifier, VertexSoftmax, get_loss, path_log_probabilities
+from xtrellis.calibration import Tempered, _choices, fit_softmax, fit_temperature
+
+
+def drawn_paths(trellis, margins, loss, rng):
+    """Paths drawn from the distribution that a loss gives."""
+    every = np.arange(trellis.n_classes)[np.newaxis]
+    p = np.exp(path_log_probabilities(trellis, margins, every, loss))
+    return np.array([rng.choice(trellis.n_classes, p=row / row.sum()) for row in p])
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
+def test_path_temperature_is_recovered(temperature):
+    trellis, rng = Trellis(40, 4), np.random.default_rng(0)
+    margins = rng.standard_normal((3000, trellis.n_edges))
+    loss = get_loss("log")
+    paths = drawn_paths(trellis, margins, Tempered(loss, temperature), rng)
+    found = fit_temperature(trellis, margins, paths, np.ones(3000), loss)
+    assert found == pytest.approx(temperature, rel=0.2)
+
+
+def test_softmax_temperatures_and_power_are_recovered():
+    trellis, rng = Trellis(30, 6), np.random.default_rng(0)
+    margins = rng.uniform(-2, 1.5, (4000, trellis.n_edges))
+    truth = VertexSoftmax((0.5, 1.5, 1.0), power=2)
+    paths = drawn_paths(trellis, margins, truth, rng)
+    found = fit_softmax(trellis, margins, paths, np.ones(4000))
+    assert found.power == 2
+    np.testing.assert_allclose(found.temperature[:2], (0.5, 1.5), rtol=0.15)
+
+
+@pytest.mark.parametrize(("n_classes", "width"), [(40, 3), (9, 2), (7, 7), (100, 10)])
+def test_choices_are_the_edges_of_the_vertices(n_classes, width):
+    trellis = Trellis(n_classes, width)
+    margins = np.random.default_rng(0).standard_normal((n_classes, trellis.n_edges))
+    paths = np.arange(n_classes)
+    tails, _ = trellis.endpoints()
+    for step in range(trellis.n_slices + 1):
+        table, taken, rows = _choices(trellis, margins, paths, step)
+        for values, column, row in zip(table, taken, rows, strict=True):
+            edge = trellis.path_edges(row)[step]
+            assert values[column] == margins[row, edge]
+            own = margins[row, tails == tails[edge]]
+            np.testing.assert_allclose(np.sort(values[np.isfinite(values)]), np.sort(own))
+
+
+def expected_calibration_error(model, X, y, n_bins=15):
+    labels, probabilities = model.predict_top_k(X, 1)
+    sure, right = probabilities[:, 0], labels[:, 0] == y
+    bins = np.minimum((sure * n_bins).astype(int), n_bins - 1)
+    gaps = [abs(np.mean(right[bins == b]) - np.mean(sure[bins == b])) for b in np.unique(bins)]
+    return np.average(gaps, weights=[np.mean(bins == b) for b in np.unique(bins)])
+
+
+def test_probabilities_mean_something_on_made_up_data():
+    X, y = topics(n_classes=50, n_rows=4000)
+    for training in ("local", "independent"):
+        model = TrellisClassifier(7, training=training, random_state=0).fit(X[:3000], y[:3000])
+        assert expected_calibration_error(model, X[3000:], y[3000:]) < 0.08
+
+
+@pytest.mark.parametrize("name", ["icd10cm", "wordnet_hypernym"])
+def test_probabilities_mean_something_on_real_data(name):
+    X, y, X_test, y_test = shared_set(name)
+    model = TrellisClassifier(random_state=0).fit(X, y)
+    assert expected_calibration_error(model, X_test, y_test) <= 0.05
+
+
+def test_a_few_rows_do_not_mislead():
+    trellis = Trellis(4, 2)
+    margins = np.random.default_rng(0).standard_normal((2, trellis.n_edges))
+    found = fit_softmax(trellis, margins, np.array([0, 3]), np.ones(2))
+    assert all(0.05 < t < 10 for t in found.temperature)

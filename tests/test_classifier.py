@@ -1,0 +1,317 @@
+"""TrellisClassifier: scikit-learn's contract, every setting, every wrong input."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from data import shared_set, topics
+from xtrellis import (
+    LTLSClassifier,
+    TrellisClassifier,
+    VertexSoftmax,
+    best_paths,
+    default_slice_width,
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return topics()
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return TrellisClassifier(5, random_state=0).fit(*data)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", [TrellisClassifier(), LTLSClassifier()], ids=["ours", "ltls"])
+def test_scikit_learns_own_checks(estimator):
+    expected = {}
+    if isinstance(estimator, LTLSClassifier):
+        expected = {
+            f"check_sample_weight_equivalence_on_{kind}_data": "an online learner sees a row that "
+            "counts twice once, not twice"
+            for kind in ("dense", "sparse")
+        }
+    results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None)
+    failed = [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
+    assert failed == []
+    assert sum(r["status"] == "passed" for r in results) > 50
+
+
+@pytest.mark.parametrize("training", ["local", "independent"])
+@pytest.mark.parametrize("learner", ["svm", "arow", "perceptron"])
+@pytest.mark.parametrize("assignment", ["similarity", "random"])
+def test_every_setting_learns(data, training, learner, assignment):
+    X, y = data
+    model = TrellisClassifier(
+        5, training=training, learner=learner, assignment=assignment, random_state=0
+    ).fit(X[:700], y[:700])
+    assert model.score(X[:700], y[:700]) > 0.9
+    # With random paths an edge stands for unrelated classes: harder, but not chance (0.03).
+    assert model.score(X[700:], y[700:]) > (0.4 if assignment == "random" else 0.55)
+
+
+def test_the_papers_setting(data):
+    X, y = data
+    model = TrellisClassifier.paper(5, random_state=0).fit(X, y)
+    assert (model.training, model.learner, model.assignment) == ("independent", "arow", "random")
+    assert model.loss_.name == "exponential"
+    assert not model.weights_.bias[: model.trellis_.slice_width].any()
+    margins = model.weights_.margins(model._checked_rows(X))
+    expected = model.assignment_.class_of_path[best_paths(model.trellis_, margins, "exponential")]
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+def test_predictions_agree_with_each_other(data, fitted):
+    X, y = data
+    labels, probabilities = fitted.predict_top_k(X, k=30)
+    every = fitted.predict_proba(X)
+    np.testing.assert_array_equal(labels[:, 0], fitted.predict(X))
+    np.testing.assert_array_equal(fitted.classes_[every.argmax(axis=1)], fitted.predict(X))
+    np.testing.assert_allclose(every.sum(axis=1), 1, rtol=1e-9)
+    assert (np.diff(probabilities, axis=1) <= 1e-12).all()
+    np.testing.assert_allclose(np.take_along_axis(every, labels, axis=1), probabilities, rtol=1e-6)
+    assert (fitted.predict_top_k(X, k=5)[1].sum(axis=1) <= 1).all()
+    np.testing.assert_allclose(np.exp(fitted.decision_function(X)), every)
+    assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
+
+
+def test_one_row_at_a_time_gives_the_same(data, fitted):
+    X, _ = data
+    one_by_one = [fitted.predict(X[i])[0] for i in range(50)]
+    np.testing.assert_array_equal(one_by_one, fitted.predict(X[:50]))
+
+
+def test_any_matrix_of_the_same_numbers_gives_the_same(data, fitted):
+    X, y = data
+    wide = X.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    unsorted = sparse.coo_matrix(X)
+    names = [f"f{i}" for i in range(X.shape[1])]
+    frame = pd.DataFrame(X.toarray(), columns=names)
+    for other in (wide, unsorted, sparse.csr_array(X), X.toarray(), X.astype(np.float64)):
+        model = clone(fitted).fit(other, y)
+        np.testing.assert_array_equal(model.decision_function(X), fitted.decision_function(X))
+    model = clone(fitted).fit(frame, y)
+    assert model.feature_names_in_.tolist() == names
+    np.testing.assert_array_equal(model.predict(frame), fitted.predict(X))
+
+
+@pytest.mark.parametrize("kind", [str, float, "category"])
+def test_labels_of_any_type(data, fitted, kind):
+    X, y = data
+    labels = pd.Series(y).astype(str).astype("category") if kind == "category" else y.astype(kind)
+    model = clone(fitted).fit(X, labels)
+    assert model.score(X, np.asarray(labels)) > 0.9
+    assert model.predict(X[:3]).dtype == model.classes_.dtype
+
+
+def test_two_classes_and_a_class_with_one_row(data):
+    X, y = data
+    model = TrellisClassifier(random_state=0).fit(X, y < 15)
+    assert model.decision_function(X).shape == (len(y),)
+    np.testing.assert_array_equal(model.predict(X), model.decision_function(X) > 0)
+    labels = np.where(np.arange(len(y)) == 7, 999, y)
+    model = TrellisClassifier(random_state=0).fit(X, labels)
+    assert 999 in model.classes_
+    assert model.predict(X[7])[0] == 999
+
+
+def test_widest_trellis_is_one_vs_rest(data):
+    X, y = data
+    model = TrellisClassifier(
+        30, training="independent", random_state=0, calibration=0, epochs=300
+    ).fit(X, y)
+    rest = LinearSVC(random_state=0, tol=1e-6, max_iter=10_000).fit(X, y)
+    paths = model.assignment_.path_of_class
+    margins = model.weights_.margins(model._checked_rows(X))[:, paths]
+    np.testing.assert_allclose(margins, rest.decision_function(X), atol=0.02)
+    assert np.mean(model.predict(X) == rest.predict(X)) > 0.995
+    # Each class has two edges with the same column, learned and stored once.
+    assert model.weights_.n_nonzero <= X.shape[1] * 30
+
+
+def test_sample_weights_and_class_weights(data):
+    X, y = data
+    counts = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = TrellisClassifier(5, random_state=0).fit(X, y, sample_weight=counts)
+    repeated = TrellisClassifier(5, random_state=0).fit(
+        X[np.repeat(np.arange(len(y)), counts)], np.repeat(y, counts)
+    )
+    np.testing.assert_array_equal(weighted.decision_function(X), repeated.decision_function(X))
+    heavy = TrellisClassifier(5, class_weight={3: 1000.0}, random_state=0).fit(X, y)
+    assert (heavy.predict(X) == 3).sum() >= (y == 3).sum()
+    assert TrellisClassifier(5, class_weight="balanced").fit(X, y).score(X, y) > 0.9
+
+
+def test_scikit_learn_classifiers_as_learners(data):
+    X, y = data
+    linear = TrellisClassifier(5, learner=LogisticRegression(C=10), random_state=0, n_jobs=2)
+    assert linear.fit(X, y).score(X, y) > 0.9
+    assert linear.weights_.others == []
+    kernel = TrellisClassifier(5, learner=SVC(C=10), random_state=0).fit(X, y)
+    assert len(kernel.weights_.others) > 10
+    assert kernel.score(X, y) > 0.9
+
+
+def test_a_given_assignment_and_decoding(data):
+    X, y = data
+    paths = np.random.default_rng(0).permutation(30)
+    model = TrellisClassifier(5, assignment=paths, decoding="hinge", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.assignment_.path_of_class, paths)
+    assert model.score(X, y) > 0.9
+    softmax = VertexSoftmax(0.5)
+    assert TrellisClassifier(5, decoding=softmax, random_state=0).fit(X, y).loss_ is softmax
+
+
+def test_partial_fit_learns_from_batches(data):
+    X, y = data
+    model = TrellisClassifier(
+        5, training="independent", learner="arow", assignment="random", random_state=0
+    )
+    for _ in range(3):
+        for start in range(0, 900, 100):
+            part = slice(start, start + 100)
+            model.partial_fit(X[part], y[part], classes=np.arange(30))
+    assert model.score(X, y) > 0.9
+    local = TrellisClassifier(5, learner="perceptron", random_state=0)
+    for _ in range(3):
+        local.partial_fit(X, y, classes=np.arange(30))
+    assert local.score(X, y) > 0.85
+
+
+def test_partial_fit_goes_on_from_fit(data):
+    X, y = data
+    for training in ("independent", "local"):
+        model = TrellisClassifier(5, training=training, learner="arow", random_state=0)
+        before = model.fit(X[:600], y[:600]).score(X[600:], y[600:])
+        for _ in range(3):
+            model.partial_fit(X[600:], y[600:])
+        assert model.score(X[600:], y[600:]) > before
+
+
+def test_partial_fit_is_for_online_learners(data):
+    assert not hasattr(TrellisClassifier(learner="svm"), "partial_fit")
+    assert hasattr(TrellisClassifier(learner="arow"), "partial_fit")
+    model = TrellisClassifier(learner="arow")
+    with pytest.raises(ValueError, match="classes must be given at the first call"):
+        model.partial_fit(*data)
+    with pytest.raises(ValueError, match=r"y holds a label that is not in classes: .*29"):
+        model.partial_fit(*data, classes=np.arange(29))
+
+
+def test_early_stopping_keeps_the_best_epoch(data):
+    X, y = data
+    model = TrellisClassifier(
+        5, learner="arow", epochs=20, early_stopping=True, n_iter_no_change=2, random_state=0
+    ).fit(X, y)
+    accuracies = model.history_.validation_accuracy
+    assert len(accuracies) == len(model.history_.loss) < 20
+    assert max(accuracies) == max(accuracies[:-2])
+    assert model.score(X, y) > 0.85
+
+
+def test_works_inside_scikit_learn(data):
+    X, y = data
+    words = [" ".join(f"w{k}" for k in row.indices) for row in X]
+    pipeline = make_pipeline(TfidfVectorizer(), TrellisClassifier(5, random_state=0))
+    assert cross_val_score(pipeline, words, y, cv=3).mean() > 0.6
+    search = GridSearchCV(TrellisClassifier(random_state=0), {"slice_width": [3, 6]}, cv=2)
+    assert search.fit(X, y).best_params_["slice_width"] in (3, 6)
+
+
+def test_pickle(data, fitted):
+    X, _ = data
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
+
+
+def test_progress_bar_shows_loss_and_time(data, capsys):
+    TrellisClassifier(5, verbose=1, random_state=0).fit(*data)
+    shown = capsys.readouterr().out
+    assert "training" in shown
+    assert "loss" in shown
+    TrellisClassifier(5, random_state=0).fit(*data)
+    assert capsys.readouterr().out == ""
+
+
+def test_default_width():
+    assert [default_slice_width(k) for k in (2, 3, 4, 5, 100, 101)] == [2, 2, 2, 3, 10, 11]
+    assert default_slice_width(10**12) <= 200
+
+
+def corrupted(value):
+    X = topics()[0].toarray()
+    X[3, 4] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "y", "message"),
+    [
+        ({}, corrupted(np.nan), None, "Input X contains NaN"),
+        ({}, corrupted(np.inf), None, "Input X contains infinity"),
+        ({}, None, np.arange(10), "inconsistent numbers of samples"),
+        ({}, np.empty((0, 5)), np.empty(0), "0 sample"),
+        ({}, None, np.zeros(900, int), r"at least two classes, got one class only: \[0\]"),
+        ({"slice_width": 31}, None, None, r"slice_width must be from 2 to .* \(30\), got 31"),
+        ({"slice_width": 1}, None, None, "slice_width must be an integer of at least 2, got 1"),
+        ({"learner": "tree"}, None, None, "learner must be .* got 'tree'"),
+        ({"decoding": "cosine"}, None, None, "loss must be one of .* got 'cosine'"),
+        ({"training": "global"}, None, None, "training must be .* got 'global'"),
+        ({"assignment": "alphabetical"}, None, None, "assignment must be .* got 'alphabetical'"),
+        ({"assignment": [0, 1]}, None, None, "permutation must hold one path for each of the 30"),
+        ({"epochs": 0}, None, None, "epochs must be an integer of at least 1, got 0"),
+        ({"C": -1.0}, None, None, r"C must be positive and finite, got -1\.0"),
+        ({"calibration": 1.0}, None, None, "calibration must be at least 0 and below 1"),
+    ],
+)
+def test_bad_input_to_fit(data, settings, X, y, message):
+    X, y = data[0] if X is None else X, data[1] if y is None else y
+    with pytest.raises(ValueError, match=message):
+        TrellisClassifier(**settings).fit(X, y)
+
+
+def test_bad_sample_weights(data):
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(900,\)"):
+        TrellisClassifier().fit(*data, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight must not be negative, got -1"):
+        TrellisClassifier().fit(*data, sample_weight=-np.ones(900))
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        TrellisClassifier().fit(*data, sample_weight=np.zeros(900))
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_bad_input_to_predict(data, fitted, method):
+    with pytest.raises(NotFittedError):
+        getattr(TrellisClassifier(), method)(data[0])
+    with pytest.raises(ValueError, match=r"X has 7 features, but .* is expecting 400"):
+        getattr(fitted, method)(np.zeros((2, 7)))
+    with pytest.raises(ValueError, match="k must be from 1 to"):
+        fitted.predict_top_k(data[0], k=31)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "least"),
+    [
+        ("icd10cm", TrellisClassifier(40, C=3, random_state=0), 0.894),
+        ("icd10cm", TrellisClassifier.paper(10, random_state=0), 0.853),
+        ("clinc150", TrellisClassifier(random_state=0), 0.90),
+    ],
+)
+def test_accuracy_on_real_data(name, model, least):
+    X, y, X_test, y_test = shared_set(name)
+    assert model.fit(X, y).score(X_test, y_test) >= least
