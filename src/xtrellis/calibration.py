@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from .decoding import best_paths, path_log_probabilities
+from .decoding import path_log_probabilities, shortest_paths
 from .losses import DecodingLoss, FloatArray, VertexSoftmax
 from .trellis import IntArray, Trellis
 
@@ -24,6 +24,7 @@ from .trellis import IntArray, Trellis
 LOCAL = VertexSoftmax(temperature=0.6, power=2, normalisation=0.75)
 _STARTS = {0: 0.25, 2: 0.6, 3: 1.4}
 _BOUNDS = 1e-2, 1e2
+_ENOUGH = 1_000  # rows to fit the temperature of whole paths on
 _PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
 
 
@@ -41,6 +42,19 @@ class Tempered:
     def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
         """Total loss, divided by the temperature."""
         return self.loss.total_loss(trellis, margins, paths) / self.temperature
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Edge costs that are known already, as a loss."""
+
+    costs: FloatArray
+
+    def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
+        return self.costs
+
+    def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
+        raise TypeError("only edge costs are known")
 
 
 def fit_softmax(
@@ -78,14 +92,16 @@ def fit_temperature(
     Minimises the squared difference between their mean probability and their accuracy, in units
     of the accuracy's standard error.
     """
-    best = best_paths(trellis, margins, loss)
+    margins, paths, weights = margins[:_ENOUGH], paths[:_ENOUGH], weights[:_ENOUGH]
+    costs = loss.edge_costs(trellis, margins)
+    best = shortest_paths(trellis, costs)
     shares = weights / weights.sum()
     accuracy = float(shares @ (best == paths))
     n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
     variance = max(accuracy * (1 - accuracy), 1 / n_rows) / n_rows
 
     def misfit(temperature: float) -> float:
-        log_p = path_log_probabilities(trellis, margins, best, Tempered(loss, temperature))
+        log_p = path_log_probabilities(trellis, margins, best, _Given(costs / temperature))
         return (float(shares @ np.exp(log_p)) - accuracy) ** 2 / variance
 
     return _minimise(misfit, 1.0, 1.0)[0]
@@ -146,6 +162,6 @@ def _minimise(
         ),
         bounds=np.log(_BOUNDS),
         method="bounded",
-        options={"xatol": 0.02},
+        options={"xatol": 0.03},
     )
     return float(np.exp(found.x)), float(found.fun)

@@ -198,15 +198,12 @@ def train_edges(
         if report is not None:
             report(plans[index].work / total_work, result.losses[-1] / max(plans[index].work, 1))
     done = [result for result in results if result is not None]
-    weights = join_blocks(
-        [result.finished for result in done], n_features, trellis.n_edges, max_memory or np.inf
-    )
+    weights = join_blocks([result.finished for result in done], n_features, trellis.n_edges)
     _set_constants(weights, trellis, rows, training, plans)
     margins = np.tile(weights.bias, (len(sample), 1))
     for plan, result in zip(plans, done, strict=True):
         margins[:, plan.edges] = result.sample_margins
-    if weights.twins is not None:
-        margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
+    margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
     return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
 
 

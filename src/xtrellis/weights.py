@@ -1,8 +1,9 @@
 """The learned matrix: weights and biases of all edges, and the margins of rows.
 
 Training hands in finished blocks as their non-zero weights. Together they become one matrix,
-features x edges: dense if more than a quarter of it is not zero, else sparse by feature. Features
-never seen in training, and weights that ended at zero, are not stored.
+features x edges, stored feature by feature: a feature with weights on more than a quarter of the
+edges, as frequent ones have, as a dense row; any other as a list. Features never seen in training,
+and weights that ended at zero, are not stored.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from .learners import Float32Array
 from .trellis import IntArray
 
-DENSE_ABOVE = 0.25  # share of non-zeros from which SIMD over zeros beats skipping them
+DENSE_ABOVE = 0.25  # share of edges from which adding zeros, too, is faster than a list
 
 
 @dataclass(frozen=True)
@@ -67,26 +68,35 @@ class EdgeWeights:
     Attributes
     ----------
     bias : ndarray of float32, shape (n_edges,)
-    place : ndarray of int32, shape (n_features,), or None
-        Dense storage: row of ``dense`` that holds each feature's weights, -1 for none.
-    dense : ndarray of float32, shape (n_seen, n_edges), or None
-    starts, edges, values : ndarray, or None
-        Sparse storage: the weights of feature k are at ``starts[k]`` to ``starts[k + 1]``.
+    place : ndarray of int32, shape (n_features,)
+        Row of ``dense`` that holds the feature's weights, or -1.
+    dense : ndarray of float32, shape (n_dense, n_edges)
+    starts : ndarray of int64, shape (n_features + 1,)
+        The weights of a feature k that is not dense are at ``starts[k]`` to ``starts[k + 1]`` of
+        the next two.
+    edges : ndarray of int32
+    values : ndarray of float32
     others : list of (edge, features, estimator)
         Estimators that are not linear.
-    twins : (edges, edges) or None
+    twins : (edges, edges)
         Edges not stored because their margins are those of the others, in order.
     """
 
-    n_features: int
     bias: Float32Array
-    place: npt.NDArray[np.int32] | None = None
-    dense: Float32Array | None = None
-    starts: npt.NDArray[np.int64] | None = None
-    edges: npt.NDArray[np.int32] | None = None
-    values: Float32Array | None = None
+    place: npt.NDArray[np.int32]
+    dense: Float32Array
+    starts: npt.NDArray[np.int64]
+    edges: npt.NDArray[np.int32]
+    values: Float32Array
     others: list[tuple[int, IntArray, Any]] = field(default_factory=list)
-    twins: tuple[IntArray, IntArray] | None = None
+    twins: tuple[IntArray, IntArray] = field(
+        default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64))
+    )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.place)
 
     @property
     def n_edges(self) -> int:
@@ -96,43 +106,29 @@ class EdgeWeights:
     @property
     def n_nonzero(self) -> int:
         """Number of weights that are not zero."""
-        if self.dense is not None:
-            return int(np.count_nonzero(self.dense))
-        assert self.values is not None
-        return len(self.values)
+        return int(np.count_nonzero(self.dense)) + len(self.values)
 
     @property
     def n_seen(self) -> int:
         """Number of features that have weights."""
-        if self.dense is not None:
-            return len(self.dense)
-        assert self.starts is not None
-        return int(np.count_nonzero(np.diff(self.starts)))
+        return len(self.dense) + int(np.count_nonzero(np.diff(self.starts)))
 
     @property
     def nbytes(self) -> int:
         """Memory of all arrays."""
         arrays = (self.bias, self.place, self.dense, self.starts, self.edges, self.values)
-        return sum(array.nbytes for array in arrays if array is not None)
+        return sum(array.nbytes for array in arrays)
 
     def columns(self, edges: IntArray) -> Float32Array:
         """Weights of some edges over all features, dense: (n_features, len(edges))."""
-        edges = np.array(edges)
-        if self.twins is not None:
-            twin = np.isin(edges, self.twins[0])
-            place = np.searchsorted(self.twins[0], edges[twin])
-            edges[twin] = self.twins[1][place]
-        result = np.zeros((self.n_features, len(edges)), np.float32)
-        if self.dense is not None:
-            assert self.place is not None
-            seen = np.flatnonzero(self.place >= 0)
-            result[seen] = self.dense[self.place[seen]][:, edges]
-            return result
-        assert self.starts is not None
-        assert self.edges is not None
-        assert self.values is not None
+        wanted = np.array(edges)
+        twin = np.isin(wanted, self.twins[0])
+        wanted[twin] = self.twins[1][np.searchsorted(self.twins[0], wanted[twin])]
+        result = np.zeros((self.n_features, len(wanted)), np.float32)
+        rows = np.flatnonzero(self.place >= 0)
+        result[rows] = self.dense[self.place[rows]][:, wanted]
         features = np.repeat(np.arange(self.n_features), np.diff(self.starts))
-        for column, edge in enumerate(edges):
+        for column, edge in enumerate(wanted):
             here = self.edges == edge
             result[features[here], column] = self.values[here]
         return result
@@ -143,27 +139,26 @@ class EdgeWeights:
 
         if out is None:
             out = np.empty((X.shape[0], self.n_edges), np.float32)
-        if self.dense is not None:
-            kernels.dense_margins(
-                X.indptr, X.indices, X.data, self.place, self.dense, self.bias, out
-            )
-        else:
-            kernels.sparse_margins(
-                X.indptr, X.indices, X.data, self.starts, self.edges, self.values, self.bias, out
-            )
+        kernels.margins(
+            X.indptr,
+            X.indices,
+            X.data,
+            self.place,
+            self.dense,
+            self.starts,
+            self.edges,
+            self.values,
+            self.bias,
+            out,
+        )
         for edge, features, estimator in self.others:
             out[:, edge] = estimator.decision_function(X[:, features])
-        if self.twins is not None and len(self.twins[0]):
+        if len(self.twins[0]):
             out[:, self.twins[0]] = out[:, self.twins[1]]
         return out
 
 
-def join_blocks(
-    blocks: Sequence[FinishedBlock],
-    n_features: int,
-    n_edges: int,
-    max_dense_bytes: float = np.inf,
-) -> EdgeWeights:
+def join_blocks(blocks: Sequence[FinishedBlock], n_features: int, n_edges: int) -> EdgeWeights:
     """One matrix of all blocks."""
     from .kernels import margins as kernels
 
@@ -178,20 +173,22 @@ def join_blocks(
                 bias[edge] = estimator
             else:
                 others.append((int(edge), block.features, estimator))
-    n_seen, n_nonzero = np.count_nonzero(counts), counts.sum()
-    dense_bytes = 4 * n_seen * n_edges
-    if n_nonzero > DENSE_ABOVE * n_seen * n_edges and dense_bytes <= max_dense_bytes:
-        place = np.full(n_features, -1, np.int32)
-        place[counts > 0] = np.arange(n_seen)
-        dense = np.zeros((n_seen, n_edges), np.float32)
-        for block in blocks:
-            dense[np.repeat(place[block.features], block.counts), block.columns] = block.values
-        return EdgeWeights(n_features, bias, place=place, dense=dense, others=others)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    edges, values = np.empty(n_nonzero, np.int32), np.empty(n_nonzero, np.float32)
+    in_rows = counts > DENSE_ABOVE * n_edges
+    place = np.where(in_rows, np.cumsum(in_rows) - 1, -1).astype(np.int32)
+    dense = np.zeros((np.count_nonzero(in_rows), n_edges), np.float32)
+    starts = np.concatenate([[0], np.cumsum(np.where(in_rows, 0, counts))])
+    edges, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
     cursor = starts[:-1].copy()
     for block in blocks:
         kernels.merge_block(
-            block.features, block.counts, block.columns, block.values, cursor, edges, values
+            block.features,
+            block.counts,
+            block.columns,
+            block.values,
+            place,
+            dense,
+            cursor,
+            edges,
+            values,
         )
-    return EdgeWeights(n_features, bias, starts=starts, edges=edges, values=values, others=others)
+    return EdgeWeights(bias, place, dense, starts, edges, values, others)

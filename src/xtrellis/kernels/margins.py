@@ -1,4 +1,4 @@
-"""Margins of rows: sparse rows times the learned weights, dense or sparse."""
+"""Margins of rows: sparse rows times the learned weights, some dense, some sparse."""
 
 import numpy as np
 from numba import njit
@@ -7,32 +7,26 @@ from .learn import _OPTIONS
 
 
 @njit(**_OPTIONS)
-def dense_margins(indptr, indices, data, place, weights, bias, margins):
-    """``bias + X W`` with W stored by rows; ``place[k]`` is feature k's row, or -1 for none."""
+def margins(indptr, indices, data, place, dense, starts, edges, values, bias, out):
+    """``bias + X W``, a feature of W at a time.
+
+    ``place[k]`` is the row of ``dense`` that holds feature k's weights; where it is -1, they are
+    at ``starts[k]`` to ``starts[k + 1]`` of ``edges`` and ``values``.
+    """
     n_edges = bias.size
     for i in range(indptr.size - 1):
-        out = margins[i]
+        row = out[i]
         for j in range(n_edges):
-            out[j] = bias[j]
-        for p in range(indptr[i], indptr[i + 1]):
-            k = place[indices[p]]
-            if k >= 0:
-                x = data[p]
-                for j in range(n_edges):
-                    out[j] += x * weights[k, j]
-
-
-@njit(**_OPTIONS)
-def sparse_margins(indptr, indices, data, starts, edges, values, bias, margins):
-    """``bias + X W`` with W as CSR: feature k's weights are ``starts[k]`` to ``starts[k + 1]``."""
-    for i in range(indptr.size - 1):
-        out = margins[i]
-        for j in range(bias.size):
-            out[j] = bias[j]
+            row[j] = bias[j]
         for p in range(indptr[i], indptr[i + 1]):
             x, k = data[p], indices[p]
-            for q in range(starts[k], starts[k + 1]):
-                out[edges[q]] += x * values[q]
+            at = place[k]
+            if at >= 0:
+                for j in range(n_edges):
+                    row[j] += x * dense[at, j]
+            else:
+                for q in range(starts[k], starts[k + 1]):
+                    row[edges[q]] += x * values[q]
 
 
 @njit(**_OPTIONS)
@@ -99,17 +93,19 @@ def take_nonzeros(weights, features, edges, counts, out_edges, out_values):
 
 
 @njit(cache=True, nogil=True)
-def merge_block(features, counts, edges, values, cursor, all_edges, all_values):
-    """Append a block's weights to the rows of the whole matrix; ``cursor`` is where each ends."""
+def merge_block(features, counts, columns, block_values, place, dense, cursor, edges, values):
+    """Put a block's weights in their place; ``cursor`` is where each sparse row ends so far."""
     q = 0
     for k in range(features.size):
-        at = cursor[features[k]]
+        feature = features[k]
         for _ in range(counts[k]):
-            all_edges[at] = edges[q]
-            all_values[at] = values[q]
-            at += 1
+            if place[feature] >= 0:
+                dense[place[feature], columns[q]] = block_values[q]
+            else:
+                edges[cursor[feature]] = columns[q]
+                values[cursor[feature]] = block_values[q]
+                cursor[feature] += 1
             q += 1
-        cursor[features[k]] = at
 
 
 # ---------------------------------------------------------------------- equal rows
