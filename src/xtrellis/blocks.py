@@ -11,7 +11,7 @@ Edges with nothing to learn are in no block: those that all their rows take, or 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -24,6 +24,7 @@ from .trellis import IntArray, Trellis
 Training = Literal["independent", "local"]
 
 MAX_EDGES = 256  # of a block: wider ones gain nothing
+MAX_SHARE = 0.6  # of all the work in one block, whatever the number of workers
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,19 @@ def plan_blocks(
     """Blocks of all edges that have something to learn."""
     if training == "independent":
         return list(_independent_blocks(trellis, rows, learner, block_bytes))
-    return list(_local_blocks(trellis, rows, learner, block_bytes))
+    plans = list(_local_blocks(trellis, rows, learner, block_bytes))
+    # All rows pass the source: its block alone would keep one worker busy when others are done.
+    most = sum(plan.work for plan in plans) * MAX_SHARE
+    return [part for plan in plans for part in _split(plan, most)]
+
+
+def _split(plan: Plan, most: float) -> list[Plan]:
+    """A block as several with at most this much work each, or with eight edges."""
+    n_parts = min(int(np.ceil(plan.work / max(most, 1.0))), -(-len(plan.edges) // 8))
+    return [
+        replace(plan, edges=edges, work=plan.work * len(edges) / len(plan.edges))
+        for edges in np.array_split(plan.edges, max(n_parts, 1))
+    ]
 
 
 def _independent_blocks(

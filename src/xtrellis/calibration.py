@@ -23,7 +23,7 @@ from .trellis import IntArray, Trellis
 # it on six data sets (benchmarks/bench_decoding.py).
 LOCAL = VertexSoftmax(temperature=0.6, power=2, normalisation=0.75)
 _STARTS = {0: 0.25, 2: 0.6, 3: 1.4}
-_BOUNDS = 1e-2, 1e2
+_BOUNDS = 0.02, 50.0
 _ENOUGH = 1_000  # rows to fit the temperature of whole paths on
 _PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
 
@@ -86,12 +86,15 @@ def fit_temperature(
     paths: IntArray,
     weights: FloatArray,
     loss: DecodingLoss,
+    n_jobs: int | None = None,
 ) -> float:
     """Temperature under which the best paths are, on average, as probable as they are right.
 
     Minimises the squared difference between their mean probability and their accuracy, in units
     of the accuracy's standard error.
     """
+    from joblib import Parallel, delayed
+
     margins, paths, weights = margins[:_ENOUGH], paths[:_ENOUGH], weights[:_ENOUGH]
     costs = loss.edge_costs(trellis, margins)
     best = shortest_paths(trellis, costs)
@@ -100,9 +103,16 @@ def fit_temperature(
     n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
     variance = max(accuracy * (1 - accuracy), 1 / n_rows) / n_rows
 
+    parts = np.array_split(np.arange(len(best)), min(8, len(best)))
+
     def misfit(temperature: float) -> float:
-        log_p = path_log_probabilities(trellis, margins, best, _Given(costs / temperature))
-        return (float(shares @ np.exp(log_p)) - accuracy) ** 2 / variance
+        log_p = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(path_log_probabilities)(
+                trellis, margins[part], best[part], _Given(costs[part] / temperature)
+            )
+            for part in parts
+        )
+        return (float(shares @ np.exp(np.concatenate(log_p))) - accuracy) ** 2 / variance
 
     return _minimise(misfit, 1.0, 1.0)[0]
 
@@ -162,6 +172,6 @@ def _minimise(
         ),
         bounds=np.log(_BOUNDS),
         method="bounded",
-        options={"xatol": 0.03},
+        options={"xatol": 0.05},
     )
     return float(np.exp(found.x)), float(found.fun)

@@ -223,7 +223,7 @@ class TrellisClassifier(TrellisPredictor):
         if self.assignment == "random":
             return random_assignment(self.trellis_, rng)
         laying: Any = "depth_first" if self.training == "local" else "exit_first"
-        return similarity_assignment(self.trellis_, X, codes, laying, rng)
+        return similarity_assignment(self.trellis_, X, codes, laying, rng, self.n_jobs)
 
     def _width(self, n_classes: int) -> int:
         if self.slice_width is None:
@@ -270,7 +270,7 @@ class TrellisClassifier(TrellisPredictor):
         given = (self.trellis_, margins, paths, weights)
         if self._code == "ternary" and isinstance(self.decoding, str) and self.decoding == "auto":
             self.loss_ = calibration.fit_softmax(*given)
-        self.temperature_ = calibration.fit_temperature(*given, self.loss_)
+        self.temperature_ = calibration.fit_temperature(*given, self.loss_, self.n_jobs)
         self.probability_loss_ = calibration.Tempered(self.loss_, self.temperature_)
 
     def _fit_early_stopping(

@@ -197,6 +197,7 @@ def similarity_assignment(
     y: npt.ArrayLike,
     laying: Laying = "depth_first",
     random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
 ) -> PathAssignment:
     """Assignment that puts classes with similar features on neighbouring paths.
 
@@ -221,6 +222,8 @@ def similarity_assignment(
         before the sink, then those from the first slice on, which suits independent training.
     random_state : int, RandomState or None
         Seed of the SVD and of k-means.
+    n_jobs : int or None
+        Threads; the result does not depend on it.
 
     Examples
     --------
@@ -247,7 +250,7 @@ def similarity_assignment(
         members = np.flatnonzero(known)
         # Parting by the second slice, too, gains where there are more; nothing for independent.
         depth = min(2, trellis.n_slices - 1) if laying == "depth_first" else 0
-        order = _order(members, vectors, shared[: len(members)], depth, rng)
+        order = _order(members, vectors, shared[: len(members)], depth, rng, n_jobs)
     path_of_class = np.empty(trellis.n_classes, dtype=np.int64)
     path_of_class[np.concatenate([order, np.flatnonzero(~known)])] = paths
     return given_assignment(trellis, path_of_class)
@@ -321,12 +324,15 @@ def _order(
     shared: IntArray,
     depth: int,
     rng: np.random.RandomState,
+    n_jobs: int | None,
 ) -> IntArray:
     """Classes in the order of the paths they shall have.
 
     ``shared`` holds what these paths can share, the most significant first. Classes are parted by
     its first ``depth`` columns, by more of them while the parts are too large for linkage.
     """
+    from joblib import Parallel, delayed
+
     if len(members) < 3 or (depth <= 0 and len(members) <= MAX_LINKAGE):
         return members[_linkage_order(vectors[members])]
     cuts = np.flatnonzero(np.diff(shared[:, 0], prepend=-2, append=-2))
@@ -337,11 +343,13 @@ def _order(
         starts = [_part(members, vectors, cuts, rng) for _ in range(_STARTS)]
         if len(members) <= MAX_LINKAGE:
             starts.append(members[_linkage_order(vectors[members])])
-        tries = (_refine(start, vectors[start], np.diff(cuts)) for start in starts)
+        tries = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_refine)(start, vectors[start], np.diff(cuts)) for start in starts
+        )
         order = max(tries, key=lambda found: found[1])[0]
     return np.concatenate(
         [
-            _order(order[start:stop], vectors, shared[start:stop, 1:], depth - 1, rng)
+            _order(order[start:stop], vectors, shared[start:stop, 1:], depth - 1, rng, n_jobs)
             for start, stop in pairwise(cuts)
         ]
     )

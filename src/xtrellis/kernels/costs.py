@@ -69,15 +69,16 @@ def _log_sum_exp(scores, start, size, exit_edge):
 def _scores(margins, scale, power, scores):
     """``scale f``, or ``-scale max(0, 1 - f)^power`` for a power of 2 or 3; the largest size."""
     largest = np.float32(0)
+    if power == 0:
+        for j in range(margins.size):
+            scores[j] = margins[j] * scale[j]
+            largest = max(largest, abs(scores[j]))
+        return largest
     for j in range(margins.size):
-        score = margins[j] * scale[j]
-        if power:
-            short = max(np.float32(1) - margins[j], np.float32(0))
-            score = -short * short * scale[j]
-            if power == 3:
-                score *= short
-        scores[j] = score
-        largest = max(largest, abs(score))
+        short = max(np.float32(1) - margins[j], np.float32(0))
+        scores[j] = -short * short * scale[j]
+        scores[j] *= short if power == 3 else np.float32(1)
+        largest = max(largest, -scores[j])
     return largest
 
 

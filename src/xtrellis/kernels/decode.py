@@ -77,13 +77,17 @@ def _values(costs, width, digits, values):
     exit_start += digits[last]
     for i in range(last - 1, -1, -1):
         size = width if i + 1 < last else digits[last]
-        ahead = values[i + 1, :size]
         for v in range(width):
             start = width + i * width * width + v * size
-            onward = costs[start : start + size]
-            lowest = onward[0] + ahead[0]
-            for w in range(1, size):
-                lowest = min(lowest, onward[w] + ahead[w])
+            # Two running minima, as one would wait for itself at every step.
+            even = costs[start] + values[i + 1, 0]
+            odd = even
+            for w in range(1, size - 1, 2):
+                even = min(even, costs[start + w] + values[i + 1, w])
+                odd = min(odd, costs[start + w + 1] + values[i + 1, w + 1])
+            if size % 2 == 0:
+                even = min(even, costs[start + size - 1] + values[i + 1, size - 1])
+            lowest = min(even, odd)
             if v < digits[i]:
                 lowest = min(lowest, costs[exit_start + v])
             values[i, v] = lowest
