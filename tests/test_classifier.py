@@ -89,9 +89,28 @@ def test_predictions_agree_with_each_other(data, fitted):
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
 
 
+@pytest.mark.parametrize("training", ["local", "independent"])
+@pytest.mark.parametrize("width", [2, 5, 30])
+def test_the_fused_kernel_is_the_steps_it_fuses(data, training, width):
+    X, y = data
+    model = TrellisClassifier(width, training=training, random_state=0).fit(X, y)
+    for scale in (1.0, 100.0):  # the larger one overflows the kernel's exponential
+        rows = model._checked_rows(X * scale)
+        margins = model.weights_.margins(rows)
+        expected = best_paths(model.trellis_, margins, model.loss_)
+        np.testing.assert_array_equal(model._paths(rows), expected)
+        model.set_params(n_jobs=2)
+        np.testing.assert_array_equal(
+            model.predict(X * scale), model.classes_[model.assignment_.class_of_path[expected]]
+        )
+
+
 def test_one_row_at_a_time_gives_the_same(data, fitted):
     X, _ = data
     one_by_one = [fitted.predict(X[i])[0] for i in range(50)]
+    np.testing.assert_array_equal(one_by_one, fitted.predict(X[:50]))
+    classify = fitted.row_predictor()
+    one_by_one = [classify(X[i].indices, X[i].data) for i in range(50)]
     np.testing.assert_array_equal(one_by_one, fitted.predict(X[:50]))
 
 

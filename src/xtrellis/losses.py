@@ -292,7 +292,7 @@ class VertexSoftmax:
 
     def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
         """``normalisation * log sum_s exp(z_s) - z_e``."""
-        scale = self._scale(trellis)
+        scale = self.edge_scale(trellis)
         if margins.dtype == np.float32:
             return self._float32_costs(trellis, margins, scale)
         if self.power:
@@ -325,7 +325,7 @@ class VertexSoftmax:
         )
         return costs
 
-    def _scale(self, trellis: Trellis) -> FloatArray:
+    def edge_scale(self, trellis: Trellis) -> FloatArray:
         """One over the temperature of each edge."""
         steps = np.ravel(self.temperature)
         if len(steps) not in (1, trellis.n_slices + 1):

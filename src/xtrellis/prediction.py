@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import diagnostics
 from .codebook import Code
-from .decoding import k_best_paths, path_log_probabilities, shortest_paths
-from .losses import DecodingLoss
+from .decoding import k_best_paths, layout, path_log_probabilities, shortest_paths
+from .losses import DecodingLoss, VertexSoftmax, get_loss
 from .path_assignment import PathAssignment
 from .rows import canonical_csr
 from .trellis import IntArray, Trellis
@@ -65,18 +65,13 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         classes = self.classes_[self.assignment_.class_of_path]
-        indptr = np.zeros(2, np.int64)
-        margins = np.empty((1, self.trellis_.n_edges), np.float32)
         row = canonical_csr(np.zeros((1, self.n_features_in_), np.float32))
 
         def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
             row.indices = np.asarray(indices, np.int32)
             row.data = np.asarray(values, np.float32)
-            indptr[1] = len(row.indices)
-            row.indptr = indptr
-            self.weights_.margins(row, out=margins)
-            costs = self.loss_.edge_costs(self.trellis_, margins)
-            return classes[shortest_paths(self.trellis_, costs)[0]]
+            row.indptr[1] = len(row.indices)
+            return classes[self._paths(row)[0]]
 
         return classify
 
@@ -122,19 +117,43 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
 
     def _codes(self, X: Any) -> IntArray:
         """Classes of checked rows, as numbers."""
-        from joblib import Parallel, delayed
+        from joblib import Parallel, delayed, effective_n_jobs
 
-        def decode(margins: Any) -> IntArray:
-            return shortest_paths(self.trellis_, self.loss_.edge_costs(self.trellis_, margins))
-
-        if self.n_jobs in (None, 1):
-            paths = [decode(margins) for margins in self._margins(X)]
-        else:
-            paths = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(lambda part: decode(self.weights_.margins(part)))(part)
-                for part in self._row_chunks(X)
-            )
+        n_jobs = effective_n_jobs(self.n_jobs)
+        if n_jobs == 1:
+            return self.assignment_.class_of_path[self._paths(X)]
+        parts = np.array_split(np.arange(X.shape[0]), min(4 * n_jobs, X.shape[0]))
+        paths = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(self._paths)(X[part[0] : part[-1] + 1]) for part in parts
+        )
         return self.assignment_.class_of_path[np.concatenate(paths)]
+
+    def _paths(self, X: Any) -> IntArray:
+        """Paths of checked rows: by one kernel if there is one for the loss, else step by step."""
+        given = fused_loss(self.trellis_, self.loss_)
+        if given is None or self.weights_.others:
+            paths = [
+                shortest_paths(self.trellis_, self.loss_.edge_costs(self.trellis_, margins))
+                for margins in self._margins(X)
+            ]
+            return np.concatenate(paths)
+        from .kernels import predict
+
+        found = np.empty(X.shape[0], np.int64)
+        predict.predict_paths(
+            X.indptr,
+            X.indices,
+            X.data,
+            *self.weights_.arrays,
+            *self.weights_.twins,
+            *given,
+            *layout(self.trellis_),
+            found,
+        )
+        for row in np.flatnonzero(found < 0):
+            costs = self.loss_.edge_costs(self.trellis_, self.weights_.margins(X[row]))
+            found[row] = shortest_paths(self.trellis_, costs)[0]
+        return found
 
     def _margins(self, X: Any, per_row: int = 0) -> Iterator[Any]:
         """Margins of the rows, a chunk at a time."""
@@ -199,6 +218,18 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def fused_loss(
+    trellis: Trellis, loss: DecodingLoss
+) -> tuple[int, npt.NDArray[np.float32], int, np.float32] | None:
+    """A loss as the prediction kernel takes it, or None if it has no place there."""
+    if isinstance(loss, VertexSoftmax):
+        scale = loss.edge_scale(trellis).astype(np.float32)
+        return 1, scale, loss.power, np.float32(loss.normalisation)
+    if loss is get_loss("exponential"):
+        return 0, np.empty(0, np.float32), 0, np.float32(1)
+    return None
 
 
 # ---------------------------------------------------------------------- checks of parameters

@@ -114,10 +114,14 @@ class EdgeWeights:
         return len(self.dense) + int(np.count_nonzero(np.diff(self.starts)))
 
     @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """The matrix as the kernels take it."""
+        return self.place, self.dense, self.starts, self.edges, self.values, self.bias
+
+    @property
     def nbytes(self) -> int:
         """Memory of all arrays."""
-        arrays = (self.bias, self.place, self.dense, self.starts, self.edges, self.values)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self.arrays)
 
     def columns(self, edges: IntArray) -> Float32Array:
         """Weights of some edges over all features, dense: (n_features, len(edges))."""
@@ -139,18 +143,7 @@ class EdgeWeights:
 
         if out is None:
             out = np.empty((X.shape[0], self.n_edges), np.float32)
-        kernels.margins(
-            X.indptr,
-            X.indices,
-            X.data,
-            self.place,
-            self.dense,
-            self.starts,
-            self.edges,
-            self.values,
-            self.bias,
-            out,
-        )
+        kernels.all_rows(X.indptr, X.indices, X.data, *self.arrays, out)
         for edge, features, estimator in self.others:
             out[:, edge] = estimator.decision_function(X[:, features])
         if len(self.twins[0]):

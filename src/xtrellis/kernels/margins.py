@@ -7,26 +7,31 @@ from .learn import _OPTIONS
 
 
 @njit(**_OPTIONS)
-def margins(indptr, indices, data, place, dense, starts, edges, values, bias, out):
-    """``bias + X W``, a feature of W at a time.
+def one_row(indices, data, start, stop, place, dense, starts, edges, values, bias, row):
+    """Margins of one row, ``bias + x W``, a feature of W at a time.
 
     ``place[k]`` is the row of ``dense`` that holds feature k's weights; where it is -1, they are
     at ``starts[k]`` to ``starts[k + 1]`` of ``edges`` and ``values``.
     """
-    n_edges = bias.size
+    for j in range(bias.size):
+        row[j] = bias[j]
+    for p in range(start, stop):
+        x, k = data[p], indices[p]
+        at = place[k]
+        if at >= 0:
+            for j in range(bias.size):
+                row[j] += x * dense[at, j]
+        else:
+            for q in range(starts[k], starts[k + 1]):
+                row[edges[q]] += x * values[q]
+
+
+@njit(**_OPTIONS)
+def all_rows(indptr, indices, data, place, dense, starts, edges, values, bias, out):
+    """Margins of all rows."""
     for i in range(indptr.size - 1):
-        row = out[i]
-        for j in range(n_edges):
-            row[j] = bias[j]
-        for p in range(indptr[i], indptr[i + 1]):
-            x, k = data[p], indices[p]
-            at = place[k]
-            if at >= 0:
-                for j in range(n_edges):
-                    row[j] += x * dense[at, j]
-            else:
-                for q in range(starts[k], starts[k + 1]):
-                    row[edges[q]] += x * values[q]
+        start, stop = indptr[i], indptr[i + 1]
+        one_row(indices, data, start, stop, place, dense, starts, edges, values, bias, out[i])
 
 
 @njit(**_OPTIONS)
