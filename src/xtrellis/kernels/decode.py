@@ -47,9 +47,10 @@ def level_costs(costs, width, digits, levelled):
     for i in range(last, -1, -1):
         start = width + i * width * width if i < last else stop
         exit_stop = exit_start + digits[i]
-        lowest = np.float64(costs[start] if i < last else costs[exit_start])
-        lowest = _lowest(costs, start, stop, lowest)
-        lowest = _lowest(costs, exit_start, exit_stop, lowest)
+        nearest = costs[start] if i < last else costs[exit_start]
+        nearest = _lowest(costs, start, stop, nearest)
+        nearest = _lowest(costs, exit_start, exit_stop, nearest)
+        lowest = np.float64(nearest)
         if i > first_exit:
             lowest = min(lowest, 0.0)
         for j in range(start, stop):
@@ -58,7 +59,7 @@ def level_costs(costs, width, digits, levelled):
             levelled[j] = (costs[j] - lowest) - later
         later += lowest
         stop, exit_start = start, exit_stop
-    lowest = _lowest(costs, 0, width, np.float64(costs[0]))
+    lowest = np.float64(_lowest(costs, 0, width, costs[0]))
     for j in range(width):
         levelled[j] = costs[j] - lowest
     return later + lowest
