@@ -165,7 +165,7 @@ class LinearSVM(Learner):
     C : float, default=1.0
         Weight of the loss against the regulariser.
     tolerance : float, default=1e-3
-        Stop when no dual variable moves more than this in a pass over all rows.
+        Stop when no dual variable has a gradient above this in a pass over all rows.
 
     Examples
     --------
@@ -203,13 +203,13 @@ class LinearSVM(Learner):
     def step(self, block: Block, state: _SVMState, order: IntArray) -> float:
         """One pass of exact minimisations, a dual variable at a time.
 
-        Rows whose variables hardly moved when last visited are passed over, but for every fifth
-        time.
+        Rows whose variables had next to no gradient when last visited are passed over, but for
+        every fifth pass.
         """
         from .kernels import learn
 
         if state.n_passes % 5:
-            order = order[state.moves[order] > 10 * self.tolerance]
+            order = order[state.moves[order] > 20 * self.tolerance]
         state.n_passes += 1
         return float(
             learn.svm_pass(
@@ -220,7 +220,7 @@ class LinearSVM(Learner):
                 block.targets,
                 state.costs,
                 state.norms,
-                np.float32(self.tolerance * 0.01),
+                np.float32(self.tolerance * 0.02),
                 state.duals,
                 state.weights,
                 state.bias,
@@ -229,7 +229,7 @@ class LinearSVM(Learner):
         )
 
     def converged(self, state: _SVMState) -> bool:
-        """Whether no dual variable of a visited row moved more than the tolerance."""
+        """Whether no dual variable of a visited row had a gradient above the tolerance."""
         visited = state.moves[np.isfinite(state.moves)]
         return bool(visited.size == 0 or visited.max() <= self.tolerance)
 

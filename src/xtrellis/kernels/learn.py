@@ -71,7 +71,8 @@ def svm_pass(
     them is ``G = y_i w.x_i - 1 + D a_i``, and its exact minimum ``a_i - G / (|x_i|^2 + D)``, cut
     off at 0. The bias is the weight of a constant feature of 1.
 
-    ``order`` lists the rows to visit. ``moves[i]`` becomes the largest step of row i's variables.
+    ``order`` lists the rows to visit. ``moves[i]`` becomes the largest gradient that row i's
+    variables followed; rows with none above ``tolerance`` are left as they are.
     Returns the sum of squared hinges met on the way, before each row's update.
     """
     n_edges = bias.size
@@ -103,6 +104,7 @@ def svm_pass(
         for j in range(n_edges):
             largest = max(largest, abs(steps[j]))
         total += loss
+        largest /= scale  # the gradient, which does not depend on the length of the rows
         moves[i] = largest
         if largest <= tolerance:
             continue
