@@ -11,7 +11,7 @@ help:
 	@echo "make demo   run the demonstration; pictures go to demo_output/"
 	@echo "make test   run all tests and doctests"
 	@echo "make lint   run ruff and mypy"
-	@echo "make bench  run the benchmarks; figures on the terminal, plots in benchmarks/results/"
+	@echo "make bench  run the benchmarks, some on data sets in XTRELLIS_DATA (benchmarks/sets.py)"
 
 demo: $(BASE_STAMP)
 	$(RUN) examples/demo.py
@@ -26,6 +26,10 @@ lint: $(DEV_STAMP)
 
 bench: $(DEV_STAMP)
 	$(RUN) benchmarks/bench_decode.py
+	$(RUN) benchmarks/bench_assignment.py
+	$(RUN) benchmarks/bench_train.py
+	$(RUN) benchmarks/bench_predict.py
+	$(RUN) benchmarks/bench_accuracy.py
 
 clean:
 	rm -rf $(VENV) demo_output

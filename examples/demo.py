@@ -1,4 +1,4 @@
-"""Trellis graphs, their codes, and exact decoding; pictures go to demo_output/."""
+"""Trellis graphs, exact decoding, and classifiers of several widths; pictures in demo_output/."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
 from xtrellis import (
+    LTLSClassifier,
     Trellis,
+    TrellisClassifier,
     best_paths,
     codewords,
     draw_trellis,
     get_loss,
-    k_best_paths,
-    minimum_distance,
-    path_log_probabilities,
 )
 
 OUTPUT = Path("demo_output")
@@ -23,51 +23,87 @@ OUTPUT = Path("demo_output")
 
 def show_sizes() -> None:
     print("Edges, one binary learner each, for K classes and slice width b")
-    print(f"{'K':>16}" + "".join(f"{f'b = {b}':>10}" for b in (2, 5, 10, 30)))
+    print(f"{'K':>18}" + "".join(f"{f'b = {b}':>10}" for b in (2, 5, 10, 30)))
     for n_classes in (1_000, 100_000, 10_000_000, 10**12):
         counts = [Trellis(n_classes, b).n_edges for b in (2, 5, 10, 30)]
-        print(f"{n_classes:>16,}" + "".join(f"{count:>10,}" for count in counts))
+        print(f"{n_classes:>18,}" + "".join(f"{count:>10,}" for count in counts))
 
 
 def show_decoding() -> None:
     trellis = Trellis(100_000, 10)
     rng = np.random.default_rng(0)
-    truth = rng.integers(0, trellis.n_classes, 200)
-    signs = codewords(trellis, truth).astype(np.float32)
-    print(f"\n200 noisy codewords of {trellis}, minimum distance {minimum_distance(trellis)}")
-    for noise in (0.3, 0.5, 0.7):
-        margins = signs + noise * rng.standard_normal(signs.shape).astype(np.float32)
-        found = [
-            np.mean(best_paths(trellis, margins, loss) == truth) for loss in ("squared", "hinge")
-        ]
-        print(f"  noise {noise}: right paths {found[0]:.1%} (squared loss), {found[1]:.1%} (hinge)")
-
-    margins = signs[:1] + 0.5 * rng.standard_normal(signs[:1].shape).astype(np.float32)
-    paths, losses = k_best_paths(trellis, margins, 3, "log")
-    shares = np.exp(path_log_probabilities(trellis, margins, paths))
-    print(f"  the three best paths of one row (the true one is {truth[0]}):")
-    for path, loss, share in zip(paths[0], losses[0], shares[0], strict=True):
-        print(f"    path {path:>6}  log loss {loss:8.2f}  probability {share:.3f}")
-
-    def exhaustive() -> np.ndarray:
-        """Loss-based decoding by its definition: the loss of each of the K codewords."""
-        every, loss = np.arange(trellis.n_classes), get_loss("exponential")
-        totals = [
-            loss(codewords(trellis, part) * margins).sum(axis=1) for part in np.split(every, 100)
-        ]
-        return np.concatenate(totals).argmin()
-
+    margins = codewords(trellis, [85_062]) + rng.normal(0, 0.5, (1, trellis.n_edges))
     best_paths(trellis, margins)
     start = time.perf_counter()
-    slow = exhaustive()
+    loss = get_loss("exponential")
+    totals = [
+        loss(codewords(trellis, part) * margins).sum(axis=1)
+        for part in np.split(np.arange(trellis.n_classes), 100)
+    ]
     middle = time.perf_counter()
-    fast = best_paths(trellis, margins)[0]
+    found = best_paths(trellis, margins)[0]
     end = time.perf_counter()
     print(
-        f"  one row by trying all {trellis.n_classes:,} codewords: path {slow}, "
-        f"{middle - start:.2f} s; as a shortest path: path {fast}, "
-        f"{(end - middle) * 1e6:.0f} microseconds"
+        f"\nOne of {trellis.n_classes:,} classes by trying every codeword: path "
+        f"{np.concatenate(totals).argmin()}, {middle - start:.2f} s;\n"
+        f"by the shortest path: path {found}, {(end - middle) * 1e6:.0f} microseconds"
     )
+
+
+def made_up_texts(n_classes: int = 1_000, n_rows: int = 20_000, n_features: int = 10_000):
+    """Bags of words: some of the class, some of its group of ten, some of all."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, n_classes, n_rows)
+    own = rng.integers(0, n_features, (n_classes, 10))
+    group = rng.integers(0, n_features, (n_classes // 10, 12))
+    words = np.concatenate(
+        [
+            own[labels[:, np.newaxis], rng.integers(0, 10, (n_rows, 1))],
+            group[labels[:, np.newaxis] // 10, rng.integers(0, 12, (n_rows, 4))],
+            np.minimum(rng.zipf(1.4, (n_rows, 7)), n_features) - 1,
+        ],
+        axis=1,
+    )
+    X = sparse.csr_matrix(
+        (np.ones(words.size, np.float32), (np.repeat(np.arange(n_rows), 12), words.ravel())),
+        (n_rows, n_features),
+    )
+    idf = np.log(n_rows / (1 + np.bincount(X.indices, minlength=n_features)))
+    X = sparse.csr_matrix(X.multiply(idf))
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)))
+    return sparse.csr_matrix(X.multiply(1 / norms), dtype=np.float32), labels
+
+
+def show_training() -> None:
+    X, y = made_up_texts()
+    X, y, X_test, y_test = X[:16_000], y[:16_000], X[16_000:], y[16_000:]
+    models = {
+        "LTLS": LTLSClassifier(random_state=0, n_jobs=-1),
+        "W-LTLS of the paper, b = 5": TrellisClassifier.paper(5, random_state=0, n_jobs=-1),
+        "W-LTLS of the paper, b = 10": TrellisClassifier.paper(10, random_state=0, n_jobs=-1),
+        "ours, b = 5": TrellisClassifier(5, random_state=0, n_jobs=-1),
+        "ours, b = 10": TrellisClassifier(10, random_state=0, n_jobs=-1),
+        "ours, defaults (b = 32)": TrellisClassifier(random_state=0, n_jobs=-1, verbose=1),
+    }
+    print("\nMade-up texts, 1,000 classes, 16,000 training rows (the first fit compiles kernels)")
+    print(f"{'model':30} {'edges':>6} {'accuracy':>9} {'weights':>9} {'training':>9} {'a row':>8}")
+    for name, model in models.items():
+        start = time.perf_counter()
+        model.fit(X, y)
+        middle = time.perf_counter()
+        model.predict(X_test[:1])
+        begin = time.perf_counter()
+        accuracy = model.score(X_test, y_test)
+        row = (time.perf_counter() - begin) / len(y_test) * 1e6
+        print(
+            f"{name:30} {model.trellis_.n_edges:>6,} {accuracy:>9.2%} "
+            f"{model.weights_.nbytes / 2**20:>6.1f} MB {middle - start:>7.1f} s {row:>5.1f} us"
+        )
+    labels, probabilities = model.predict_top_k(X_test[:3], k=3)
+    print("\nThree rows, their best classes and probabilities")
+    for truth, codes, shares in zip(y_test, labels, probabilities, strict=False):
+        found = ", ".join(f"{c} ({p:.0%})" for c, p in zip(codes, shares, strict=True))
+        print(f"  class {truth}: {found}")
 
 
 def draw() -> None:
@@ -85,4 +121,5 @@ def draw() -> None:
 if __name__ == "__main__":
     show_sizes()
     show_decoding()
+    show_training()
     draw()
