@@ -83,16 +83,23 @@ def _scores(margins, scale, power, scores):
 
 
 @njit(**_OPTIONS)
+def scores_and_powers(margins, scale, power, scores, powers):
+    """Scores z and their e^z; False if one would overflow or vanish, and then no powers."""
+    if _scores(margins, scale, power, scores) >= np.float32(80):
+        return False
+    for j in range(margins.size):
+        powers[j] = _exp(scores[j])
+    return True
+
+
+@njit(**_OPTIONS)
 def softmax_row(margins, width, digits, scale, power, normalisation, scores, powers, costs):
     """``normalisation log sum_s exp(z_s) - z_e``, s over the edges that leave the tail of e.
 
     z are the scores of ``_scores``, with one scale an edge; ``scores`` and ``powers`` are scratch.
     """
     last = digits.size - 1
-    safe = _scores(margins, scale, power, scores) < np.float32(80)
-    if safe:  # no exponential overflows or vanishes
-        for j in range(margins.size):
-            powers[j] = _exp(scores[j])
+    safe = scores_and_powers(margins, scale, power, scores, powers)
     exit_start = margins.size
     for i in range(-1, last + 1):
         n_exits = digits[i] if i >= 0 else 0

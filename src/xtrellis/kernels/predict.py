@@ -3,12 +3,54 @@
 import numpy as np
 from numba import njit
 
-from .costs import exponential, softmax_row
+from .costs import exponential, scores_and_powers, softmax_row
 from .decode import _trace, _values, level_costs
 from .learn import _OPTIONS
 from .margins import one_row
 
 EXPONENTIAL, SOFTMAX = 0, 1  # the two losses that models have by default
+
+
+@njit(**_OPTIONS)
+def softmax_values(width, digits, normalisation, scores, powers, costs, values):
+    """Costs under a softmax at every vertex and least costs to the sink, in one sweep.
+
+    The same as ``softmax_row`` and then ``_values``, from the scores z and their e^z: the edges of
+    a vertex share its log-sum, so each is looked at twice while it is near. The costs are small
+    enough to need no levelling.
+    """
+    last = digits.size - 1
+    exit_start = width + (last - 1) * width * width + width * digits[last]
+    for v in range(digits[last]):
+        edge = exit_start + v
+        costs[edge] = normalisation * np.log(powers[edge]) - scores[edge]
+        values[last, v] = costs[edge]
+    exit_start += digits[last]
+    for i in range(last - 1, -1, -1):
+        size = width if i + 1 < last else digits[last]
+        for v in range(width):
+            start = width + i * width * width + v * size
+            leaves = v < digits[i]
+            total = powers[exit_start + v] if leaves else np.float32(0)
+            for j in range(start, start + size):
+                total += powers[j]
+            norm = normalisation * np.log(total)
+            lowest = np.inf
+            if leaves:
+                costs[exit_start + v] = norm - scores[exit_start + v]
+                lowest = np.float64(costs[exit_start + v])
+            for w in range(size):
+                cost = norm - scores[start + w]
+                costs[start + w] = cost
+                lowest = min(lowest, cost + values[i + 1, w])
+            values[i, v] = lowest
+        exit_start += digits[i]
+    total = np.float32(0)
+    for v in range(width):
+        total += powers[v]
+    norm = normalisation * np.log(total)
+    for v in range(width):
+        costs[v] = norm - scores[v]
 
 
 @njit(**_OPTIONS)
@@ -54,6 +96,14 @@ def predict_paths(
                 paths[i] = -1
                 continue
             exponential(margins, costs)
+            if largest <= np.float32(8):  # costs below 3,000 add up exactly enough as they are
+                _values(costs, width, digits, best)
+                paths[i] = _trace(costs, width, digits, path_counts, best)
+                continue
+        elif scores_and_powers(margins, scale, power, scores, powers):
+            softmax_values(width, digits, normalisation, scores, powers, costs, best)
+            paths[i] = _trace(costs, width, digits, path_counts, best)
+            continue
         else:
             softmax_row(margins, width, digits, scale, power, normalisation, scores, powers, costs)
         level_costs(costs, width, digits, levelled)
