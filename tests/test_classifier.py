@@ -241,6 +241,78 @@ def test_early_stopping_keeps_the_best_epoch(data):
     assert len(accuracies) == len(model.history_.loss) < 20
     assert max(accuracies) == max(accuracies[:-2])
     assert model.score(X, y) > 0.85
+    # The kept epoch is the best one: training just as long gives the same model.
+    best = 1 + int(np.argmax(accuracies))
+    again = clone(model).set_params(epochs=best).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_a_failed_fit_changes_nothing(data, fitted):
+    X, _ = data
+    model = pickle.loads(pickle.dumps(fitted))
+    before = model.decision_function(X)
+    with pytest.raises(MemoryError):
+        model.set_params(slice_width=8, max_memory=10.0).fit(*data)
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    fresh = TrellisClassifier(31)
+    with pytest.raises(ValueError, match="slice_width must be"):
+        fresh.fit(*data)
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    online = TrellisClassifier(5, learner="arow", random_state=0)
+    with pytest.raises(ValueError, match="not in classes"):
+        online.partial_fit(X, np.full(900, 77), classes=np.arange(30))
+    online.partial_fit(*data, classes=np.arange(30))
+
+
+def test_row_predictor_in_threads(data, fitted):
+    from concurrent.futures import ThreadPoolExecutor
+
+    X, _ = data
+    classify = fitted.row_predictor()
+    rows = [(X[i].indices, X[i].data) for i in range(300)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda row: classify(*row), rows))
+    np.testing.assert_array_equal(found, fitted.predict(X[:300]))
+    with pytest.raises(ValueError, match="two lists of one length"):
+        classify([1, 2, 3], [1.0])
+    with pytest.raises(ValueError, match="indices must be from 0 to 399"):
+        classify([400], [1.0])
+
+
+@pytest.mark.parametrize("training", ["local", "independent"])
+@pytest.mark.parametrize("learner", ["arow", "perceptron"])
+@pytest.mark.parametrize("width", [3, 6, 30])
+def test_a_row_of_next_to_no_weight_changes_next_to_nothing(data, training, learner, width):
+    """partial_fit goes on from the very model that fit made: twins, constants and all."""
+    X, y = data
+    model = TrellisClassifier(width, training=training, learner=learner, random_state=0)
+    before = model.fit(X, y).weights_.margins(model._checked_rows(X))
+    model.partial_fit(X[:1], y[:1], sample_weight=[1e-9])
+    np.testing.assert_allclose(model.weights_.margins(model._checked_rows(X)), before, atol=1e-4)
+
+
+def test_partial_fit_weighs_classes(data):
+    X, y = data
+    plain, heavy = (
+        TrellisClassifier(5, learner="arow", class_weight=weights, random_state=0).partial_fit(
+            X, y, classes=np.arange(30)
+        )
+        for weights in (None, {3: 100.0})
+    )
+    assert (heavy.predict(X) == 3).sum() > (plain.predict(X) == 3).sum()
+    with pytest.raises(ValueError, match="needs all rows at once"):
+        heavy.set_params(class_weight="balanced").partial_fit(X, y)
+    with pytest.raises(ValueError, match="classes must be the same at every call"):
+        plain.partial_fit(X, y, classes=np.arange(31))
+
+
+def test_diagnose_refuses_labels_it_does_not_know(data, fitted):
+    X, y = data
+    with pytest.raises(ValueError, match=r"y holds a label that is not in classes: .*99"):
+        fitted.diagnose(X, np.where(y == 3, 99, y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fitted.diagnose(X, y[:10])
 
 
 def test_works_inside_scikit_learn(data):
@@ -296,6 +368,7 @@ def corrupted(value):
         ({"epochs": 0}, None, None, "epochs must be an integer of at least 1, got 0"),
         ({"C": -1.0}, None, None, r"C must be positive and finite, got -1\.0"),
         ({"calibration": 1.0}, None, None, "calibration must be at least 0 and below 1"),
+        ({"max_memory": "1GB"}, None, None, "max_memory must be a positive number of bytes, got"),
     ],
 )
 def test_bad_input_to_fit(data, settings, X, y, message):
@@ -309,6 +382,8 @@ def test_bad_sample_weights(data):
         TrellisClassifier().fit(*data, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match="sample_weight must not be negative, got -1"):
         TrellisClassifier().fit(*data, sample_weight=-np.ones(900))
+    with pytest.raises(ValueError, match="sample_weight must not be negative, got -1"):
+        TrellisClassifier().fit(*data, sample_weight=-1.0)
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         TrellisClassifier().fit(*data, sample_weight=np.zeros(900))
 

@@ -116,6 +116,16 @@ def test_block_size_does_not_matter():
     assert np.mean(whole.predict(X) == small.predict(X)) > 0.99
 
 
+def test_a_memory_bound_does_not_make_the_result_depend_on_workers():
+    X, y = topics()
+    models = [
+        TrellisClassifier(20, training="independent", max_memory=6e5, n_jobs=jobs, random_state=0)
+        for jobs in (1, 2)
+    ]
+    first, second = [model.fit(X, y).decision_function(X) for model in models]
+    np.testing.assert_array_equal(first, second)
+
+
 def test_features_never_seen_have_no_weights():
     X, y = topics()
     seen = np.asarray(X.sum(axis=0))[0] > 0
@@ -141,9 +151,9 @@ def test_memory_does_not_grow_with_features_times_edges():
         (n_rows, n_features),
     )
     y = rng.integers(0, 400, n_rows)
-    TrellisClassifier(20, assignment="random", random_state=0).fit(X[:100], y[:100])
+    TrellisClassifier(20, random_state=0).fit(X[:100], y[:100])
     tracemalloc.start()
-    model = TrellisClassifier(20, assignment="random", random_state=0).fit(X, y)
+    model = TrellisClassifier(20, random_state=0).fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     everything = n_features * model.trellis_.n_edges * 8
@@ -154,6 +164,11 @@ def test_a_memory_bound_that_cannot_hold_is_refused_at_once():
     X, y = topics()
     with pytest.raises(MemoryError, match=r"max_memory is 0\.0 MB, but training takes at least"):
         TrellisClassifier(max_memory=1000, random_state=0).fit(X, y)
+    with pytest.raises(MemoryError, match="early stopping, which keeps all blocks"):
+        TrellisClassifier(max_memory=90_000, early_stopping=True, random_state=0).fit(X, y)
+    online = TrellisClassifier(4, learner="arow", max_memory=90_000)
+    with pytest.raises(MemoryError, match="partial_fit, which keeps all edges dense"):
+        online.partial_fit(X, y, classes=np.arange(30))
     dense = TrellisClassifier(4, training="independent", learner="arow", random_state=0)
     with pytest.raises(MemoryError, match="finished weights have grown to"):
         dense.set_params(max_memory=75_000).fit(X, y)

@@ -7,8 +7,10 @@ to a temperature (``calibration``). Predictions are in ``prediction``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +29,13 @@ from .path_assignment import (
     random_assignment,
     similarity_assignment,
 )
-from .prediction import TrellisPredictor, check_fraction, check_integer, row_weights
+from .prediction import (
+    TrellisPredictor,
+    all_or_nothing,
+    check_fraction,
+    check_integer,
+    row_weights,
+)
 from .rows import (
     TrainingRows,
     canonical_csr,
@@ -36,7 +44,14 @@ from .rows import (
     online_rows,
     prepare_rows,
 )
-from .training import History, OnlineBlocks, ResidentBlocks, TrainedEdges, train_edges
+from .training import (
+    History,
+    OnlineBlocks,
+    ResidentBlocks,
+    TrainedEdges,
+    check_memory,
+    train_edges,
+)
 from .trellis import IntArray, Trellis
 from .weights import EdgeWeights
 
@@ -183,16 +198,22 @@ class TrellisClassifier(TrellisPredictor):
             Labels of any type that sorts.
         sample_weight : array-like of shape (n_samples,), default=None
         """
+        with all_or_nothing(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Train; may leave the estimator half-way if it fails."""
         learner = self._checked_settings()
         rng = check_random_state(self.random_state)
         X, codes, weights = self._encode(X, y, sample_weight)
+        self.code_ = self._code
         if learner.merges_rows:
             X, codes, weights = merge_rows(X, codes, weights)
         self.trellis_ = Trellis(len(self.classes_), self._width(len(self.classes_)))
         share = self.validation_fraction if self.early_stopping else self.calibration
         held_out = hold_out_rows(codes, share, rng)
         # Rows held out must not have a say in what their class is beside, either.
-        self.assignment_ = self._assign(X[~held_out], codes[~held_out], rng)
+        self.assignment_ = self._assign(canonical_csr(X[~held_out]), codes[~held_out], rng)
         self._online: OnlineBlocks | None = None
         paths = self.assignment_.path_of_class[codes]
         if self.early_stopping:
@@ -203,7 +224,7 @@ class TrellisClassifier(TrellisPredictor):
             self._take(trained.weights, trained.history)
             held_out_paths = self.trellis_.path_numbers(rows.path_edges[trained.sample])
             self._calibrate(trained.sample_margins, held_out_paths, rows.weights[trained.sample])
-        self._measure_training_error(X, codes, rng)
+        self._measure_training_error(X, codes, weights, rng)
         return self
 
     def _encode(
@@ -300,15 +321,24 @@ class TrellisClassifier(TrellisPredictor):
             self.n_jobs,
             int(rng.randint(2**31)),
             self.n_features_in_,
+            self.max_memory,
         )
         history, best, waited = History(), -1.0, 0
-        X_out, codes_out = X[validation], codes[validation]
+        X_out, codes_out, weights_out = (
+            canonical_csr(X[validation]),
+            codes[validation],
+            weights[validation],
+        )
         for _ in range(self.epochs or learner.epochs):
+            start = time.perf_counter()
             history.loss.append(blocks.step())
+            history.seconds.append(time.perf_counter() - start)
             self._take(blocks.weights(), history)
-            margins = self.weights_.margins(X_out)
-            self._calibrate(margins, paths[validation], weights[validation])
-            accuracy = float(np.mean(self._codes(X_out) == codes_out))
+            if self.calibration:
+                margins = self.weights_.margins(X_out)
+                self._calibrate(margins, paths[validation], weights_out)
+            right = self._codes(X_out) == codes_out
+            accuracy = float(np.average(right, weights=weights_out))
             history.validation_accuracy.append(accuracy)
             waited += 1
             if accuracy > best:
@@ -318,11 +348,18 @@ class TrellisClassifier(TrellisPredictor):
                 break
         self.weights_, self.loss_, self.temperature_, self.probability_loss_ = kept
 
-    def _measure_training_error(self, X: Any, codes: IntArray, rng: np.random.RandomState) -> None:
+    def _measure_training_error(
+        self,
+        X: Any,
+        codes: IntArray,
+        weights: npt.NDArray[np.float32],
+        rng: np.random.RandomState,
+    ) -> None:
         """Training error of the finished model, on at most 2,000 rows."""
         sample = rng.permutation(X.shape[0])[:_SAMPLE]
-        wrong = self._codes(X[sample]) != codes[sample]
-        self.history_.training_error.append(float(wrong.mean()))
+        wrong = self._codes(canonical_csr(X[sample])) != codes[sample]
+        error = np.average(wrong, weights=weights[sample])
+        self.history_.training_error.append(float(error))
 
     @available_if(lambda self: get_learner(self.learner, self.C, self.r).online)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -337,25 +374,44 @@ class TrellisClassifier(TrellisPredictor):
             before. The first batch also says which classes are alike, if the assignment is by
             similarity.
         """
+        with all_or_nothing(self):
+            return self._partial_fit(X, y, classes, sample_weight)
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        """Learn from a batch; may leave the estimator half-way if it fails."""
         learner = self._checked_settings()
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be given at the first call of partial_fit")
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all rows at once: "
+                f"give partial_fit a dict of weights"
+            )
+        if (
+            not first
+            and classes is not None
+            and not np.array_equal(np.unique(classes), self.classes_)
+        ):
+            raise ValueError("classes must be the same at every call of partial_fit")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32, reset=first)
         X, weights = canonical_csr(X), row_weights(sample_weight, X.shape[0])
+        if self.class_weight is not None:
+            weights = weights * np.array([self.class_weight.get(label, 1.0) for label in y])
         if first:
             self.classes_ = np.unique(classes)
-            width = self._width(len(self.classes_))
-            self.trellis_ = Trellis(len(self.classes_), width)
-        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        unknown = self.classes_[codes] != y
-        if unknown.any():
-            raise ValueError(f"y holds a label that is not in classes: {y[unknown][0]!r}")
+            if len(self.classes_) < 2:
+                raise ValueError("classes must name at least two classes")
+            self.trellis_ = Trellis(len(self.classes_), self._width(len(self.classes_)))
+            self.code_ = self._code
+        codes = self._known_codes(y)
         if first:
             self.assignment_ = self._assign(X, codes, check_random_state(self.random_state))
             self.history_ = History()
         online: OnlineBlocks | None = getattr(self, "_online", None)
         if online is None:
+            needed = self.n_features_in_ * self.trellis_.n_edges * learner.bytes_a_weight
+            check_memory(needed, self.max_memory, "partial_fit, which keeps all edges dense,")
             online = OnlineBlocks(
                 self.trellis_,
                 self.training,  # type: ignore[arg-type]
@@ -387,6 +443,12 @@ class TrellisClassifier(TrellisPredictor):
         check_integer("n_iter_no_change", self.n_iter_no_change, 1)
         check_fraction("calibration", self.calibration)
         check_fraction("validation_fraction", self.validation_fraction)
+        if self.max_memory is not None and not (
+            isinstance(self.max_memory, Real) and float(self.max_memory) > 0
+        ):
+            raise ValueError(
+                f"max_memory must be a positive number of bytes, got {self.max_memory!r}"
+            )
         if isinstance(self.assignment, str) and self.assignment not in ("similarity", "random"):
             raise ValueError(
                 f"assignment must be 'similarity', 'random' or a permutation, "

@@ -133,8 +133,8 @@ class Learner(ABC):
     def finish(self, block: Block, state: Any) -> tuple[Any, Any]:
         """Weights and biases of the block's edges."""
 
-    def passes(self, block: Block) -> int:
-        """How many epochs to train a block for, unless the user says."""
+    def passes(self, work: float) -> int:
+        """How many epochs to train for, unless the user says; ``work`` is that of one of them."""
         return self.epochs
 
     def resume(self, block: Block, weights: Float32Array, bias: Float32Array) -> Any:
@@ -150,6 +150,7 @@ class _SVMState:
     norms: Float32Array
     costs: Float32Array
     moves: Float32Array
+    losses: Float32Array
     n_passes: int = 0
 
 
@@ -198,6 +199,7 @@ class LinearSVM(Learner):
             norms=norms,
             costs=np.float32(self.C) * block.row_weights,
             moves=np.full(block.n_rows, np.inf, np.float32),
+            losses=np.zeros(block.n_rows, np.float32),
         )
 
     def step(self, block: Block, state: _SVMState, order: IntArray) -> float:
@@ -208,35 +210,35 @@ class LinearSVM(Learner):
         """
         from .kernels import learn
 
+        visited = order
         if state.n_passes % 5:
-            order = order[state.moves[order] > 20 * self.tolerance]
+            visited = order[state.moves[order] > 20 * self.tolerance]
         state.n_passes += 1
-        return float(
-            learn.svm_pass(
-                block.indptr,
-                block.indices,
-                block.data,
-                order,
-                block.targets,
-                state.costs,
-                state.norms,
-                np.float32(self.tolerance * 0.02),
-                state.duals,
-                state.weights,
-                state.bias,
-                state.moves,
-            )
+        learn.svm_pass(
+            block.indptr,
+            block.indices,
+            block.data,
+            visited,
+            block.targets,
+            state.costs,
+            state.norms,
+            np.float32(self.tolerance * 0.02),
+            state.duals,
+            state.weights,
+            state.bias,
+            state.moves,
+            state.losses,
         )
+        return float(state.losses[order].sum(dtype=np.float64))
 
     def converged(self, state: _SVMState) -> bool:
         """Whether no dual variable of a visited row had a gradient above the tolerance."""
         visited = state.moves[np.isfinite(state.moves)]
         return bool(visited.size == 0 or visited.max() <= self.tolerance)
 
-    def passes(self, block: Block) -> int:
-        """Ten, or as many as a million multiply-adds allow: small blocks converge."""
-        work = max(1, len(block.data) * block.n_edges)
-        return int(np.clip(1_000_000 // work, self.epochs, 1000))
+    def passes(self, work: float) -> int:
+        """Ten, or as many as a tenth of a second allows: small data sets converge."""
+        return int(np.clip(100_000_000 // max(work, 1.0), self.epochs, 1000))
 
     def finish(self, block: Block, state: _SVMState) -> tuple[Float32Array, Float32Array]:
         """The weights as they are."""
@@ -270,20 +272,18 @@ class Arow(Learner):
     def __post_init__(self) -> None:
         _check_positive(r=self.r)
 
-    def start(self, block: Block) -> tuple[Float32Array, Float32Array]:
-        """Zero weights with a variance of 1."""
+    def start(self, block: Block) -> tuple[Float32Array, ...]:
+        """Zero weights with a variance of 1, and no bias."""
         weights = np.zeros((block.n_features, block.n_edges), np.float32)
-        return weights, np.ones_like(weights)
+        return np.zeros(block.n_edges, np.float32), weights, np.ones_like(weights)
 
     def resume(
         self, block: Block, weights: Float32Array, bias: Float32Array
-    ) -> tuple[Float32Array, Float32Array]:
-        """These weights, with a variance of 1 again."""
-        return weights, np.ones_like(weights)
+    ) -> tuple[Float32Array, ...]:
+        """These weights, with a variance of 1 again; the bias stays as it is."""
+        return bias, np.ascontiguousarray(weights), np.ones_like(weights)
 
-    def step(
-        self, block: Block, state: tuple[Float32Array, Float32Array], order: IntArray
-    ) -> float:
+    def step(self, block: Block, state: tuple[Float32Array, ...], order: IntArray) -> float:
         """One online pass."""
         from .kernels import learn
 
@@ -296,10 +296,10 @@ class Arow(Learner):
         )
 
     def finish(
-        self, block: Block, state: tuple[Float32Array, Float32Array]
+        self, block: Block, state: tuple[Float32Array, ...]
     ) -> tuple[Float32Array, Float32Array]:
         """The means; variances are for training only."""
-        return state[0], np.zeros(block.n_edges, np.float32)
+        return state[1], state[0]
 
 
 @dataclass
@@ -336,7 +336,7 @@ class AveragedPerceptron(Learner):
     def resume(self, block: Block, weights: Float32Array, bias: Float32Array) -> _PerceptronState:
         """These weights, their average so far taken as one row's."""
         state = self.start(block)
-        state.weights, state.bias = weights, bias
+        state.weights, state.bias = np.ascontiguousarray(weights), bias
         return state
 
     def step(self, block: Block, state: _PerceptronState, order: IntArray) -> float:
@@ -398,6 +398,7 @@ class SklearnLearner(Learner):
         from sklearn.utils.validation import has_fit_parameter
 
         X, weights = block.csr[order], block.row_weights[order]
+        seed = int(np.random.default_rng(order[:64]).integers(2**30))  # the order is seeded
         state.clear()
         for edge in range(block.n_edges):
             signs = block.signs(edge)[order]
@@ -405,12 +406,18 @@ class SklearnLearner(Learner):
                 state.append(float(signs[0]))
                 continue
             estimator = clone(self.estimator)
+            if estimator.get_params().get("random_state", 0) is None:
+                estimator.set_params(random_state=seed + edge)
             if has_fit_parameter(estimator, "sample_weight"):
                 estimator.fit(X, signs, sample_weight=weights)
             else:
                 estimator.fit(X, signs)
             state.append(estimator)
         return 0.0
+
+    def converged(self, state: list[Any]) -> bool:
+        """Always: fitting the clones again would change nothing."""
+        return True
 
     def finish(self, block: Block, state: list[Any]) -> tuple[Any, Any]:
         """Weights of linear estimators; the estimators themselves if one is not linear."""

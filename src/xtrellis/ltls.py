@@ -19,7 +19,13 @@ from . import calibration
 from .decoding import layout
 from .losses import get_loss
 from .path_assignment import GreedyAssignment, PathAssignment
-from .prediction import TrellisPredictor, check_fraction, check_integer, row_weights
+from .prediction import (
+    TrellisPredictor,
+    all_or_nothing,
+    check_fraction,
+    check_integer,
+    row_weights,
+)
 from .rows import TrainingRows, canonical_csr, hold_out_rows, prepare_rows, visiting_order
 from .training import History
 from .trellis import IntArray, Trellis
@@ -75,6 +81,10 @@ class LTLSClassifier(TrellisPredictor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows X with labels y."""
+        with all_or_nothing(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         check_integer("slice_width", self.slice_width, 2)
         check_integer("epochs", self.epochs, 1)
         check_fraction("calibration", self.calibration)
@@ -83,14 +93,15 @@ class LTLSClassifier(TrellisPredictor):
         X = canonical_csr(X)
         X, codes, weights = self._encode_classes(X, y, weights)
         rng = check_random_state(self.random_state)
-        self.trellis_ = Trellis(len(self.classes_), min(self.slice_width, len(self.classes_)))
+        self.trellis_ = Trellis(len(self.classes_), self.slice_width)
+        self.code_ = "binary"
         self.temperature_, self.loss_ = 1.0, get_loss("squared")
         self.probability_loss_ = get_loss("log")
         held_out = hold_out_rows(codes, self.calibration, rng)
         if held_out.any():
             inside = ~held_out
             self._train(X[inside], codes[inside], weights[inside], rng)
-            margins = self.weights_.margins(X[held_out])
+            margins = self.weights_.margins(canonical_csr(X[held_out]))
             paths = self.assignment_.path_of_class[codes[held_out]]
             self.temperature_ = calibration.fit_temperature(
                 self.trellis_, margins, paths, weights[held_out], get_loss("log")

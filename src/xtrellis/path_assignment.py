@@ -295,11 +295,14 @@ def class_vectors(
     ones = np.ones(len(labels), dtype=X.dtype)
     belongs = sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels)))
     sums = sparse.csr_matrix(belongs @ X, dtype=np.float32)
+    if sums.nnz == 0:
+        return np.zeros((n_classes, 1), np.float32)
+    sums = sums[:, np.unique(sums.indices)]  # features that no row has would only take memory
     sums.sort_indices()
-    classes_with = np.bincount(sums.indices, minlength=X.shape[1])
+    classes_with = np.bincount(sums.indices, minlength=sums.shape[1])
     sums.data *= np.log1p(n_classes / np.maximum(classes_with, 1)).astype(np.float32)[sums.indices]
     sums = normalize(sums, copy=False)
-    reduced = _reduce(sums, rng) if X.shape[1] > _DIMENSIONS else sums.toarray()
+    reduced = _reduce(sums, rng) if sums.shape[1] > _DIMENSIONS else sums.toarray()
     return np.asarray(normalize(reduced), dtype=np.float32)
 
 

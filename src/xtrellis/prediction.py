@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from . import diagnostics
 from .codebook import Code
@@ -27,6 +35,28 @@ from .trellis import IntArray, Trellis
 from .weights import EdgeWeights
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """Rows as the kernels take them, without the cost of making a SciPy matrix."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    data: npt.NDArray[np.float32]
+    shape: tuple[int, int]
+
+
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if fitting it fails half-way."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
 class TrellisPredictor(ClassifierMixin, BaseEstimator):
     """Base of the estimators: predictions from weights, a trellis, an assignment and losses."""
 
@@ -36,13 +66,12 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
     weights_: EdgeWeights
     loss_: DecodingLoss
     probability_loss_: DecodingLoss
+    code_: Code
     n_features_in_: int
     n_jobs: int | None
 
-    @property
-    def _code(self) -> Code:
-        """The code that the edges were trained with."""
-        return "binary"
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "weights_")
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most likely class of each row."""
@@ -65,12 +94,18 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         classes = self.classes_[self.assignment_.class_of_path]
-        row = canonical_csr(np.zeros((1, self.n_features_in_), np.float32))
+        n_features = self.n_features_in_
 
         def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
-            row.indices = np.asarray(indices, np.int32)
-            row.data = np.asarray(values, np.float32)
-            row.indptr[1] = len(row.indices)
+            features, data = np.asarray(indices, np.int32), np.asarray(values, np.float32)
+            if features.ndim != 1 or features.shape != data.shape:
+                raise ValueError(
+                    f"indices and values must be two lists of one length, "
+                    f"got shapes {features.shape} and {data.shape}"
+                )
+            if features.size and not (features.min() >= 0 and features.max() < n_features):
+                raise ValueError(f"indices must be from 0 to {n_features - 1}")
+            row = _Rows(np.array([0, len(features)], np.int64), features, data, (1, n_features))
             return classes[self._paths(row)[0]]
 
         return classify
@@ -124,7 +159,7 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
             return self.assignment_.class_of_path[self._paths(X)]
         parts = np.array_split(np.arange(X.shape[0]), min(4 * n_jobs, X.shape[0]))
         paths = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(self._paths)(X[part[0] : part[-1] + 1]) for part in parts
+            delayed(self._paths)(canonical_csr(X[part[0] : part[-1] + 1])) for part in parts
         )
         return self.assignment_.class_of_path[np.concatenate(paths)]
 
@@ -132,6 +167,8 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         """Paths of checked rows: by one kernel if there is one for the loss, else step by step."""
         given = fused_loss(self.trellis_, self.loss_)
         if given is None or self.weights_.others:
+            if isinstance(X, _Rows):
+                X = canonical_csr(sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape))
             paths = [
                 shortest_paths(self.trellis_, self.loss_.edge_costs(self.trellis_, margins))
                 for margins in self._margins(X)
@@ -151,7 +188,10 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
             found,
         )
         for row in np.flatnonzero(found < 0):
-            costs = self.loss_.edge_costs(self.trellis_, self.weights_.margins(X[row]))
+            within = slice(X.indptr[row], X.indptr[row + 1])
+            indptr = np.array([0, within.stop - within.start], np.int64)
+            one = _Rows(indptr, X.indices[within], X.data[within], (1, X.shape[1]))
+            costs = self.loss_.edge_costs(self.trellis_, self.weights_.margins(one))
             found[row] = shortest_paths(self.trellis_, costs)[0]
         return found
 
@@ -167,7 +207,7 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
             yield X
             return
         for start in range(0, X.shape[0], size):
-            yield X[start : start + size]
+            yield canonical_csr(X[start : start + size])
 
     def _checked_rows(self, X: Any) -> Any:
         """Rows as the kernels take them."""
@@ -209,10 +249,20 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         True
         """
         rows = self._checked_rows(X)
-        paths = self.assignment_.path_of_class[np.searchsorted(self.classes_, y)]
+        y = np.asarray(y)
+        check_consistent_length(rows, y)
+        paths = self.assignment_.path_of_class[self._known_codes(y)]
         return diagnostics.diagnose(
-            self.trellis_, self.weights_, self._margins(rows), paths, loss, self._code
+            self.trellis_, self.weights_, self._margins(rows), paths, loss, self.code_
         )
+
+    def _known_codes(self, y: npt.NDArray[Any]) -> IntArray:
+        """Numbers of labels, or an error that names one that is not among ``classes_``."""
+        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[codes] != y
+        if unknown.any():
+            raise ValueError(f"y holds a label that is not in classes: {y[unknown][0]!r}")
+        return np.asarray(codes, np.int64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -237,8 +287,10 @@ def fused_loss(
 
 def row_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float32]:
     """Weight of each row: 1 unless said otherwise."""
-    if sample_weight is None or isinstance(sample_weight, Real):
-        return np.full(n_rows, 1 if sample_weight is None else sample_weight, np.float32)
+    if sample_weight is None:
+        return np.ones(n_rows, np.float32)
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_rows, sample_weight)
     weights = check_array(
         sample_weight, ensure_2d=False, dtype=np.float32, input_name="sample_weight"
     )

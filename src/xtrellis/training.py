@@ -42,7 +42,7 @@ def train_block(
     plan: Plan,
     n_edges: int,
     learner: Learner,
-    epochs: int | None,
+    epochs: int,
     seed: int,
     sample: IntArray,
 ) -> BlockResult:
@@ -52,7 +52,6 @@ def train_block(
     taken, and then training goes on (or, for an online learner, starts again) with all rows.
     """
     block, features = make_block(rows, plan, n_edges)
-    epochs = epochs or learner.passes(block)
     rng = np.random.default_rng(seed)
     held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
     margins = np.empty((len(sample), block.n_edges), np.float32)
@@ -170,16 +169,16 @@ def train_edges(
     """
     from joblib import Parallel, delayed, effective_n_jobs
 
-    n_workers = effective_n_jobs(n_jobs)
-    block_bytes = _block_budget(rows, learner, n_workers, max_memory)
+    block_bytes, n_workers = _block_budget(rows, learner, effective_n_jobs(n_jobs), max_memory)
     plans = plan_blocks(trellis, rows, training, learner, block_bytes)
     total_work = sum(plan.work for plan in plans) or 1.0
+    epochs = epochs or learner.passes(total_work)
     # Largest first, so that no worker is left with a large one at the end.
     order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
     sample = _calibration_sample(trellis, rows)
     results: list[BlockResult | None] = [None] * len(plans)
     kept_bytes = 0
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    parallel = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator")
     jobs = (
         delayed(train_block)(
             rows, plans[index], trellis.n_edges, learner, epochs, _block_seed(seed, index), sample
@@ -196,7 +195,10 @@ def train_edges(
                 f"slice_width, fewer features or a larger max_memory"
             )
         if report is not None:
-            report(plans[index].work / total_work, result.losses[-1] / max(plans[index].work, 1))
+            members = plans[index].rows
+            n_rows = len(rows.weights) if members is None else len(members)
+            pairs = max(n_rows * len(plans[index].edges), 1)
+            report(plans[index].work / total_work, result.losses[-1] / pairs)
     done = [result for result in results if result is not None]
     weights = join_blocks([result.finished for result in done], n_features, trellis.n_edges)
     _set_constants(weights, trellis, rows, training, plans)
@@ -228,11 +230,19 @@ class ResidentBlocks:
         n_jobs: int | None,
         seed: int,
         n_features: int,
+        max_memory: float | None = None,
     ) -> None:
         self.trellis, self.rows, self.training = trellis, rows, training
         self.learner, self.n_jobs, self.n_features = learner, n_jobs, n_features
         self.plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
         self.blocks = [make_block(rows, plan, trellis.n_edges) for plan in self.plans]
+        weights = sum(block.n_features * block.n_edges for block, _ in self.blocks)
+        duals = sum(block.n_rows * block.n_edges for block, _ in self.blocks)
+        check_memory(
+            rows.nbytes + weights * learner.bytes_a_weight + duals * learner.bytes_a_row,
+            max_memory,
+            "early stopping, which keeps all blocks between epochs,",
+        )
         self.states = [learner.start(block) for block, _ in self.blocks]
         seeds = [_block_seed(seed, index) for index in range(len(self.plans))]
         self.generators = [np.random.default_rng(block_seed) for block_seed in seeds]
@@ -284,6 +294,7 @@ class OnlineBlocks:
         self.trellis, self.training = trellis, training
         self.learner, self.n_features = learner, n_features
         self.fitted = fitted  # weights to go on from
+        self.untouched: dict[tuple[int, ...], FinishedBlock] = {}  # of those, not learned since
         self.states: dict[tuple[int, ...], tuple[Block, Any]] = {}
 
     def learn(self, rows: TrainingRows) -> float:
@@ -297,8 +308,9 @@ class OnlineBlocks:
             elif self.fitted is None:
                 state = self.learner.start(block)
             else:
-                columns = self.fitted.columns(edges)
-                state = self.learner.resume(block, columns, self.fitted.bias[edges])
+                columns, biases = self.fitted.columns(edges), self.fitted.biases(edges)
+                state = self.learner.resume(block, columns, biases)
+                self.untouched.pop(key, None)
             self.states[key] = (block, state)
             loss += self.learner.step(block, state, np.arange(block.n_rows))
             pairs += block.n_rows * block.n_edges
@@ -312,10 +324,11 @@ class OnlineBlocks:
             for key, pair in self.states.items()
         ]
         if self.fitted is not None:
-            for key in self._edges.keys() - self.states.keys():
-                edges = self._edges[key]
-                columns = self.fitted.columns(edges)
-                finished.append(finish_block(edges, features, columns, self.fitted.bias[edges]))
+            for key, edges in self._edges.items():
+                if key not in self.states and key not in self.untouched:
+                    columns, biases = self.fitted.columns(edges), self.fitted.biases(edges)
+                    self.untouched[key] = finish_block(edges, features, columns, biases)
+            finished += self.untouched.values()
         weights = join_blocks(finished, self.n_features, self.trellis.n_edges)
         if self.fitted is None:
             untrained = np.ones(self.trellis.n_edges, bool)
@@ -358,28 +371,40 @@ class OnlineBlocks:
         )
 
 
+def check_memory(needed: float, max_memory: float | None, what: str) -> None:
+    """Raise a MemoryError if something takes more than it may."""
+    if max_memory is not None and needed > max_memory:
+        raise MemoryError(
+            f"max_memory is {max_memory / 2**20:.1f} MB, but {what} takes "
+            f"{needed / 2**20:.1f} MB; raise max_memory or use a smaller slice_width"
+        )
+
+
 def _block_seed(seed: int, index: int) -> int:
     return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
 
 
 def _block_budget(
     rows: TrainingRows, learner: Learner, n_workers: int, max_memory: float | None
-) -> float:
-    """Bytes that each block under way may take, or a MemoryError if even one edge is too many."""
+) -> tuple[float, int]:
+    """Bytes that each block under way may take, and how many workers there is room for.
+
+    The blocks, and so the result, do not depend on the number of workers.
+    """
     n_rows, n_features = rows.X.shape
     one_edge = n_features * learner.bytes_a_weight + n_rows * learner.bytes_a_row
     if max_memory is None:
-        return BLOCK_BYTES
+        return BLOCK_BYTES, n_workers
     left = max_memory - rows.nbytes
-    if left < n_workers * one_edge:
-        needed = rows.nbytes + n_workers * one_edge
+    if left < one_edge:
+        needed = rows.nbytes + one_edge
         raise MemoryError(
             f"max_memory is {max_memory / 2**20:.1f} MB, but training takes at least "
             f"{needed / 2**20:.1f} MB: {rows.nbytes / 2**20:.1f} for the rows and "
-            f"{one_edge / 2**20:.2f} for each of {n_workers} workers; raise max_memory or use "
-            f"fewer workers or features"
+            f"{one_edge / 2**20:.2f} for an edge; raise max_memory or use fewer features"
         )
-    return min(BLOCK_BYTES, left / 2 / n_workers)
+    budget = max(min(BLOCK_BYTES, left / 4), one_edge)
+    return budget, min(n_workers, max(1, int(left / 2 // budget)))
 
 
 def _set_constants(

@@ -125,17 +125,28 @@ class EdgeWeights:
 
     def columns(self, edges: IntArray) -> Float32Array:
         """Weights of some edges over all features, dense: (n_features, len(edges))."""
-        wanted = np.array(edges)
-        twin = np.isin(wanted, self.twins[0])
-        wanted[twin] = self.twins[1][np.searchsorted(self.twins[0], wanted[twin])]
-        result = np.zeros((self.n_features, len(wanted)), np.float32)
+        stored = self._stored(edges)
+        distinct, inverse = np.unique(stored, return_inverse=True)
+        result = np.zeros((self.n_features, len(distinct)), np.float32)
         rows = np.flatnonzero(self.place >= 0)
-        result[rows] = self.dense[self.place[rows]][:, wanted]
-        features = np.repeat(np.arange(self.n_features), np.diff(self.starts))
-        for column, edge in enumerate(wanted):
-            here = self.edges == edge
-            result[features[here], column] = self.values[here]
-        return result
+        result[rows] = self.dense[self.place[rows]][:, distinct]
+        column = np.full(self.n_edges, -1)
+        column[distinct] = np.arange(len(distinct))
+        here = np.flatnonzero(column[self.edges] >= 0)
+        features = np.searchsorted(self.starts, here, side="right") - 1
+        result[features, column[self.edges[here]]] = self.values[here]
+        return result[:, inverse]
+
+    def biases(self, edges: IntArray) -> Float32Array:
+        """Biases of some edges."""
+        return self.bias[self._stored(edges)]
+
+    def _stored(self, edges: IntArray) -> IntArray:
+        """Edges whose weights are stored for these: their twins, for those that have one."""
+        stored = np.array(edges)
+        twin = np.isin(stored, self.twins[0])
+        stored[twin] = self.twins[1][np.searchsorted(self.twins[0], stored[twin])]
+        return stored
 
     def margins(self, X: Any, out: Float32Array | None = None) -> Float32Array:
         """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges)."""

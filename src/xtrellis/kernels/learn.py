@@ -62,7 +62,19 @@ def _add_to_edges(indices, data, start, stop, steps, changed, n_changed, weights
 
 @njit(**_OPTIONS)
 def svm_pass(
-    indptr, indices, data, order, targets, costs, norms, tolerance, duals, weights, bias, moves
+    indptr,
+    indices,
+    data,
+    order,
+    targets,
+    costs,
+    norms,
+    tolerance,
+    duals,
+    weights,
+    bias,
+    moves,
+    losses,
 ):
     """One pass of dual coordinate descent for L2-regularised squared-hinge SVMs.
 
@@ -72,14 +84,13 @@ def svm_pass(
     off at 0. The bias is the weight of a constant feature of 1.
 
     ``order`` lists the rows to visit. ``moves[i]`` becomes the largest gradient that row i's
-    variables followed; rows with none above ``tolerance`` are left as they are.
-    Returns the sum of squared hinges met on the way, before each row's update.
+    variables followed, and rows with none above ``tolerance`` are left as they are; ``losses[i]``
+    the sum of its squared hinges before the update.
     """
     n_edges = bias.size
     margins = np.empty(n_edges, np.float32)
     steps = np.empty(n_edges, np.float32)
     changed = np.empty(n_edges, np.uint32)
-    total = 0.0
     for i in order:
         start, stop = indptr[i], indptr[i + 1]
         row_margins(indices, data, start, stop, weights, bias, margins)
@@ -103,7 +114,7 @@ def svm_pass(
         largest = np.float32(0)
         for j in range(n_edges):
             largest = max(largest, abs(steps[j]))
-        total += loss
+        losses[i] = loss
         largest /= scale  # the gradient, which does not depend on the length of the rows
         moves[i] = largest
         if largest <= tolerance:
@@ -118,18 +129,18 @@ def svm_pass(
             if t >= 0:
                 own[t] += 2 * steps[t]  # a positive example's variable moves with its weights
         _add_to_edges(indices, data, start, stop, steps, changed, n_changed, weights)
-    return total
 
 
 # ---------------------------------------------------------------------- AROW
 
 
 @njit(**_OPTIONS)
-def arow_pass(indptr, indices, data, order, targets, regularisers, weights, variances):
+def arow_pass(indptr, indices, data, order, targets, regularisers, bias, weights, variances):
     """One pass of AROW with diagonal covariance, the paper's learner.
 
     For a row with ``y w.x < 1``: ``v = sum_k x_k^2 S_k``, ``beta = 1 / (v + r)``,
-    ``w += (1 - y w.x) beta y S x`` and ``S -= beta (S x)^2``. ``regularisers[i]`` is the row's r.
+    ``w += (1 - y w.x) beta y S x`` and ``S -= beta (S x)^2``. ``regularisers[i]`` is the row's r;
+    the bias, zero unless training resumes from elsewhere, is not learned.
     Returns the sum of squared hinges met on the way, before each row's update.
     """
     n_edges = weights.shape[1]
@@ -137,11 +148,10 @@ def arow_pass(indptr, indices, data, order, targets, regularisers, weights, vari
     confidence = np.empty(n_edges, np.float32)
     steps = np.empty(n_edges, np.float32)
     changed = np.empty(n_edges, np.uint32)
-    no_bias = np.zeros(n_edges, np.float32)
     total = 0.0
     for i in order:
         start, stop = indptr[i], indptr[i + 1]
-        row_margins(indices, data, start, stop, weights, no_bias, margins)
+        row_margins(indices, data, start, stop, weights, bias, margins)
         for t in targets[i]:
             if t >= 0:
                 margins[t] = -margins[t]  # from here on, -y w.x
