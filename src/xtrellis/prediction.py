@@ -165,8 +165,8 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
 
     def _paths(self, X: Any) -> IntArray:
         """Paths of checked rows: by one kernel if there is one for the loss, else step by step."""
-        given = fused_loss(self.trellis_, self.loss_)
-        if given is None or self.weights_.others:
+        kernel = fused_kernel(self.trellis_, self.loss_)
+        if kernel is None or self.weights_.others:
             if isinstance(X, _Rows):
                 X = canonical_csr(sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape))
             paths = [
@@ -174,16 +174,15 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
                 for margins in self._margins(X)
             ]
             return np.concatenate(paths)
-        from .kernels import predict
-
         found = np.empty(X.shape[0], np.int64)
-        predict.predict_paths(
+        run, settings = kernel
+        run(
             X.indptr,
             X.indices,
             X.data,
             *self.weights_.arrays,
             *self.weights_.twins,
-            *given,
+            *settings,
             *layout(self.trellis_),
             found,
         )
@@ -270,15 +269,19 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def fused_loss(
+def fused_kernel(
     trellis: Trellis, loss: DecodingLoss
-) -> tuple[int, npt.NDArray[np.float32], int, np.float32] | None:
-    """A loss as the prediction kernel takes it, or None if it has no place there."""
+) -> tuple[Callable[..., None], tuple[Any, ...]] | None:
+    """Kernel that predicts with a loss in one go, and its settings; None if there is none."""
     if isinstance(loss, VertexSoftmax):
+        from .kernels.predict import softmax_paths
+
         scale = loss.edge_scale(trellis).astype(np.float32)
-        return 1, scale, loss.power, np.float32(loss.normalisation)
+        return softmax_paths, (scale, loss.power, np.float32(loss.normalisation))
     if loss is get_loss("exponential"):
-        return 0, np.empty(0, np.float32), 0, np.float32(1)
+        from .kernels.predict import exponential_paths
+
+        return exponential_paths, ()
     return None
 
 

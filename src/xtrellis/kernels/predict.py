@@ -1,14 +1,93 @@
-"""Prediction in one go: a row's margins, costs and path while they are in the nearest cache."""
+"""Prediction in one go: a row's margins, costs and path while they are in the nearest cache.
+
+One kernel for each of the two losses that models have by default. They leave rows with extreme
+margins, for which costs need the care of ``losses`` and ``decode``, to the caller: path -1.
+"""
 
 import numpy as np
 from numba import njit
 
-from .costs import exponential, scores_and_powers, softmax_row
-from .decode import _trace, _values, level_costs
+from .costs import exponential, scores_and_powers
+from .decode import _trace, _values
 from .learn import _OPTIONS
 from .margins import one_row
 
-EXPONENTIAL, SOFTMAX = 0, 1  # the two losses that models have by default
+
+@njit(**_OPTIONS)
+def exponential_paths(
+    indptr,
+    indices,
+    data,
+    place,
+    dense,
+    starts,
+    edges,
+    values,
+    bias,
+    twins,
+    originals,
+    width,
+    digits,
+    path_counts,
+    paths,
+):
+    """Path of least exponential loss of each row."""
+    margins = np.empty(bias.size, np.float32)
+    costs = np.empty(bias.size, np.float32)
+    best = np.empty((digits.size, width), np.float64)
+    for i in range(indptr.size - 1):
+        start, stop = indptr[i], indptr[i + 1]
+        one_row(indices, data, start, stop, place, dense, starts, edges, values, bias, margins)
+        for t in range(twins.size):
+            margins[twins[t]] = margins[originals[t]]
+        largest = np.float32(0)
+        for j in range(bias.size):
+            largest = max(largest, abs(margins[j]))
+        if largest > np.float32(8):  # costs below 3,000 add up exactly enough as they are
+            paths[i] = -1
+            continue
+        exponential(margins, costs)
+        _values(costs, width, digits, best)
+        paths[i] = _trace(costs, width, digits, path_counts, best)
+
+
+@njit(**_OPTIONS)
+def softmax_paths(
+    indptr,
+    indices,
+    data,
+    place,
+    dense,
+    starts,
+    edges,
+    values,
+    bias,
+    twins,
+    originals,
+    scale,
+    power,
+    normalisation,
+    width,
+    digits,
+    path_counts,
+    paths,
+):
+    """Path of least cost of each row, under a softmax at every vertex."""
+    margins = np.empty(bias.size, np.float32)
+    scores = np.empty(bias.size, np.float32)
+    powers = np.empty(bias.size, np.float32)
+    costs = np.empty(bias.size, np.float32)
+    best = np.empty((digits.size, width), np.float64)
+    for i in range(indptr.size - 1):
+        start, stop = indptr[i], indptr[i + 1]
+        one_row(indices, data, start, stop, place, dense, starts, edges, values, bias, margins)
+        for t in range(twins.size):
+            margins[twins[t]] = margins[originals[t]]
+        if scores_and_powers(margins, scale, power, scores, powers):
+            softmax_values(width, digits, normalisation, scores, powers, costs, best)
+            paths[i] = _trace(costs, width, digits, path_counts, best)
+        else:
+            paths[i] = -1
 
 
 @njit(**_OPTIONS)
@@ -51,61 +130,3 @@ def softmax_values(width, digits, normalisation, scores, powers, costs, values):
     norm = normalisation * np.log(total)
     for v in range(width):
         costs[v] = norm - scores[v]
-
-
-@njit(**_OPTIONS)
-def predict_paths(
-    indptr,
-    indices,
-    data,
-    place,
-    dense,
-    starts,
-    edges,
-    values,
-    bias,
-    twins,
-    originals,
-    loss,
-    scale,
-    power,
-    normalisation,
-    width,
-    digits,
-    path_counts,
-    paths,
-):
-    """Path of least loss of each row; -1 for a row too extreme for this kernel's exponential."""
-    n_edges = bias.size
-    margins = np.empty(n_edges, np.float32)
-    costs = np.empty(n_edges, np.float32)
-    scores = np.empty(n_edges, np.float32)
-    powers = np.empty(n_edges, np.float32)
-    levelled = np.empty(n_edges, np.float64)
-    best = np.empty((digits.size, width), np.float64)
-    for i in range(indptr.size - 1):
-        start, stop = indptr[i], indptr[i + 1]
-        one_row(indices, data, start, stop, place, dense, starts, edges, values, bias, margins)
-        for t in range(twins.size):
-            margins[twins[t]] = margins[originals[t]]
-        if loss == EXPONENTIAL:
-            largest = np.float32(0)
-            for j in range(n_edges):
-                largest = max(largest, abs(margins[j]))
-            if largest > np.float32(60):
-                paths[i] = -1
-                continue
-            exponential(margins, costs)
-            if largest <= np.float32(8):  # costs below 3,000 add up exactly enough as they are
-                _values(costs, width, digits, best)
-                paths[i] = _trace(costs, width, digits, path_counts, best)
-                continue
-        elif scores_and_powers(margins, scale, power, scores, powers):
-            softmax_values(width, digits, normalisation, scores, powers, costs, best)
-            paths[i] = _trace(costs, width, digits, path_counts, best)
-            continue
-        else:
-            softmax_row(margins, width, digits, scale, power, normalisation, scores, powers, costs)
-        level_costs(costs, width, digits, levelled)
-        _values(levelled, width, digits, best)
-        paths[i] = _trace(levelled, width, digits, path_counts, best)
