@@ -21,7 +21,6 @@ from xtrellis import (
     TrellisClassifier,
     VertexSoftmax,
     best_paths,
-    default_slice_width,
 )
 
 
@@ -337,11 +336,6 @@ def test_progress_bar_shows_loss_and_time(data, capsys):
     assert "loss" in shown
     TrellisClassifier(5, random_state=0).fit(*data)
     assert capsys.readouterr().out == ""
-
-
-def test_default_width():
-    assert [default_slice_width(k) for k in (2, 3, 4, 5, 100, 101)] == [2, 2, 2, 3, 10, 11]
-    assert default_slice_width(10**12) <= 200
 
 
 def corrupted(value):

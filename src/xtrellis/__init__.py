@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .classifier import TrellisClassifier, default_slice_width
+    from .classifier import TrellisClassifier
     from .codebook import codewords, hamming_distance, minimum_distance
     from .decoding import best_paths, k_best_paths, log_partition, path_log_probabilities
     from .learners import Arow, AveragedPerceptron, Learner, LinearSVM, SklearnLearner
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from .plots import draw_trellis
     from .trellis import Trellis
+    from .width_selection import default_slice_width
 
 _HOME = {
     "Trellis": "trellis",
@@ -49,7 +50,7 @@ _HOME = {
     "path_log_probabilities": "decoding",
     "draw_trellis": "plots",
     "TrellisClassifier": "classifier",
-    "default_slice_width": "classifier",
+    "default_slice_width": "width_selection",
     "LTLSClassifier": "ltls",
     "Learner": "learners",
     "LinearSVM": "learners",

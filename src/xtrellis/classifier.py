@@ -8,8 +8,6 @@ to a temperature (``calibration``). Predictions are in ``prediction``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Self
 
@@ -36,6 +34,7 @@ from .prediction import (
     check_integer,
     row_weights,
 )
+from .progress import training_progress
 from .rows import (
     TrainingRows,
     canonical_csr,
@@ -54,6 +53,7 @@ from .training import (
 )
 from .trellis import IntArray, Trellis
 from .weights import EdgeWeights
+from .width_selection import default_slice_width
 
 _SAMPLE = 2_000  # training rows that the training error is measured on
 
@@ -260,7 +260,7 @@ class TrellisClassifier(TrellisPredictor):
         self, rows: TrainingRows, learner: Learner, rng: np.random.RandomState
     ) -> TrainedEdges:
         """Weights of all edges, with a progress bar if wanted."""
-        with _progress(self.verbose) as report:
+        with training_progress(self.verbose) as report:
             return train_edges(
                 self.trellis_,
                 rows,
@@ -457,55 +457,3 @@ class TrellisClassifier(TrellisPredictor):
         if not (isinstance(self.decoding, str) and self.decoding == "auto"):
             get_loss(self.decoding, code=self._code)
         return get_learner(self.learner, self.C, self.r)
-
-
-def default_slice_width(n_classes: int) -> int:
-    """Width for a number of classes: two slices up to 40,000 classes, then three, and so on.
-
-    The smallest b with b**m >= K, for the smallest number m >= 2 of slices that keeps b at or
-    below 200. Measured in ``benchmarks/bench_widths.py``.
-
-    Examples
-    --------
-    >>> from xtrellis import default_slice_width
-    >>> [default_slice_width(k) for k in (2, 3, 150, 1_597, 31_102, 1_000_000)]
-    [2, 2, 13, 40, 177, 100]
-    """
-    slices = 2
-    while 200**slices < n_classes:
-        slices += 1
-    width = 2
-    while width**slices < n_classes:
-        width += 1
-    return min(width, n_classes)
-
-
-@contextmanager
-def _progress(verbose: int) -> Iterator[Callable[[float, float], None] | None]:
-    """Progress bar of the blocks, with their loss and the time that is left."""
-    if not verbose:
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %  loss {task.fields[loss]:.4f}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns) as progress:
-        task = progress.add_task("training", total=1.0, loss=float("nan"))
-
-        def report(share: float, loss: float) -> None:
-            progress.update(task, advance=share, loss=loss)
-
-        yield report
