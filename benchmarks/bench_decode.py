@@ -69,7 +69,7 @@ def draw(results: dict[tuple[int, int], dict[str, float]], target: Path) -> None
     right.set_title("decoding grows with |E|")
     for ax in (left, right):
         ax.grid(alpha=0.3)
-        ax.legend()
+    right.legend()  # for both: the lines on the left would run behind it
     target.parent.mkdir(exist_ok=True)
     fig.savefig(target, dpi=120)
 
