@@ -118,20 +118,14 @@ class LTLSClassifier(TrellisPredictor):
         rng: np.random.RandomState,
     ) -> None:
         """Weights and assignment from all of these rows."""
-        # Paths are not known yet; rows are only shuffled and their features renumbered.
-        nothing = np.zeros(len(codes), np.int64)
-        shuffle_seed = int(rng.randint(2**31))
-        rows = prepare_rows(
-            self.trellis_, X, nothing, weights, nothing.astype(bool), _generator(shuffle_seed)
-        )
-        codes = codes[_generator(shuffle_seed).permutation(len(codes))]
+        # Paths are not known yet: each row comes with its class in place of one.
+        nobody = np.zeros(len(codes), bool)
+        shuffle = np.random.RandomState(rng.randint(2**31))
+        rows = prepare_rows(self.trellis_, X, codes, weights, nobody, shuffle)
+        codes = self.trellis_.path_numbers(rows.path_edges)
         self.weights_, self.assignment_, self.history_ = train_jointly(
             self.trellis_, rows, codes, self.epochs, int(rng.randint(2**31)), self.n_features_in_
         )
-
-
-def _generator(seed: int) -> np.random.RandomState:
-    return np.random.RandomState(seed)
 
 
 def train_jointly(

@@ -35,3 +35,4 @@ def training_progress(verbose: int) -> Iterator[Callable[[float, float], None] |
             progress.update(task, advance=share, loss=loss)
 
         yield report
+        progress.update(task, completed=1.0)  # shares add up to 1 but for rounding

@@ -11,10 +11,7 @@ from .learn import _OPTIONS, row_margins
 def path_edges(number, width, digits, path_counts, edges):
     """Write the edges of a numbered path; return how many. As ``Trellis.path_edges``."""
     last = digits.size - 1
-    exit_start = 1
-    for i in range(last + 1):
-        exit_start += digits[i]
-    exit_start += width + (last - 1) * width * width + width * digits[last] - 1
+    exit_start = width + (last - 1) * width * width + width * digits[last] + digits.sum()
     rest, before = number, 0
     for i in range(last + 1):
         exit_start -= digits[i]
