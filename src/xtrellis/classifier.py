@@ -214,7 +214,7 @@ class TrellisClassifier(TrellisPredictor):
         held_out = hold_out_rows(codes, share, rng)
         # Rows held out must not have a say in what their class is beside, either.
         self.assignment_ = self._assign(canonical_csr(X[~held_out]), codes[~held_out], rng)
-        self._online: OnlineBlocks | None = None
+        self._online = None
         paths = self.assignment_.path_of_class[codes]
         if self.early_stopping:
             self._fit_early_stopping(X, codes, paths, weights, held_out, learner, rng)

@@ -6,12 +6,13 @@ Data flows one way: rows to margins (``weights``), margins to costs (``losses``)
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +26,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from . import diagnostics
+from . import diagnostics, pruning
 from .codebook import Code
 from .decoding import k_best_paths, layout, path_log_probabilities, shortest_paths
 from .losses import DecodingLoss, VertexSoftmax, get_loss
 from .path_assignment import PathAssignment
+from .pruning import Pruning
 from .rows import canonical_csr
 from .trellis import IntArray, Trellis
 from .weights import EdgeWeights
@@ -68,6 +70,8 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
     probability_loss_: DecodingLoss
     code_: Code
     n_features_in_: int
+    pruning_: Pruning
+    _online: Any
     n_jobs: int | None
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -233,6 +237,123 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
                 f"y must have at least two classes, got one class only: {self.classes_.tolist()}"
             )
         return X, codes.astype(np.int64), np.ascontiguousarray(weights, np.float32)
+
+    # ------------------------------------------------------------------ a smaller model
+
+    def prune(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        max_drop: float = 0.01,
+        threshold: float | None = None,
+        half: bool = True,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Set small weights to zero and store the others sparse; Section 6.2 of the paper.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Validation rows: rows that the model was not trained on.
+        max_drop : float, default=0.01
+            Accuracy on these rows that may be lost; 0.01 is one point.
+        threshold : float, default=None
+            Prune weights of at most this size, instead of searching for the largest threshold that
+            loses no more than ``max_drop``. Validation rows, if given, are then only measured on.
+        half : bool, default=True
+            Round the weights to half precision: two bytes each in the model file.
+
+        Returns
+        -------
+        self
+            With ``pruning_`` telling what was done.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> clf = TrellisClassifier(random_state=0).fit(X[:1200] / 16, y[:1200])
+        >>> clf.prune(X[1200:] / 16, y[1200:], max_drop=0.02).pruning_.n_after < 400
+        True
+        """
+        with all_or_nothing(self):
+            return self._prune(X, y, max_drop, threshold, half, sample_weight)
+
+    def _prune(
+        self,
+        X: Any,
+        y: Any,
+        max_drop: float,
+        threshold: float | None,
+        half: bool,
+        sample_weight: Any,
+    ) -> Self:
+        check_is_fitted(self)
+        check_fraction("max_drop", max_drop)
+        if threshold is not None and not (isinstance(threshold, Real) and float(threshold) >= 0):
+            raise ValueError(f"threshold must be at least 0, got {threshold!r}")
+        weights = self.weights_
+        steps: pruning.Steps = ()
+        before = after = float("nan")
+        if X is not None and y is not None:
+            accuracy = self._accuracy_above(X, y, sample_weight)
+            if threshold is None:
+                threshold, steps = pruning.find_threshold(weights, accuracy, max_drop)
+            before = steps[0][1] if steps else accuracy(0.0)
+        elif threshold is None:
+            raise ValueError(
+                "prune needs validation rows X and y to measure the accuracy on, or a threshold"
+            )
+        self.weights_ = pruning.prune_weights(weights, float(threshold), half)
+        if X is not None and y is not None:
+            after = accuracy(0.0)
+        self.pruning_ = Pruning(
+            float(threshold), weights.n_nonzero, self.weights_.n_nonzero, before, after, steps
+        )
+        self._online = None  # states of online learners belong to the weights that were
+        return self
+
+    def _accuracy_above(self, X: Any, y: Any, sample_weight: Any) -> Callable[[float], float]:
+        """Accuracy on these rows, as a function of the threshold for the weights there are."""
+        rows, y = self._checked_rows(X), np.asarray(y)
+        check_consistent_length(rows, y)
+        truth = self.assignment_.path_of_class[self._known_codes(y)]
+        weights = row_weights(sample_weight, rows.shape[0])
+
+        def accuracy(threshold: float) -> float:
+            right = self._paths_above(rows, threshold) == truth
+            return float(np.average(right, weights=weights))
+
+        return accuracy
+
+    def _paths_above(self, X: Any, threshold: float) -> IntArray:
+        """Paths of checked rows, as if weights of at most the threshold were zero."""
+        paths = []
+        for part in self._row_chunks(X):
+            margins = self.weights_.margins(part, threshold)
+            costs = self.loss_.edge_costs(self.trellis_, margins)
+            paths.append(shortest_paths(self.trellis_, costs))
+        return np.concatenate(paths)
+
+    # ------------------------------------------------------------------ the model file
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write the fitted model to one file; returns its size in bytes.
+
+        See :func:`~xtrellis.save_model`.
+        """
+        from .model_file import save_model
+
+        return save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
+        """Read a model from a file; see :func:`~xtrellis.load_model`."""
+        from .model_file import load_model_of
+
+        return load_model_of(cls, path, verify)
 
     # ------------------------------------------------------------------ diagnostics
 

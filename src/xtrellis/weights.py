@@ -74,7 +74,7 @@ class EdgeWeights:
     starts : ndarray of int64, shape (n_features + 1,)
         The weights of a feature k that is not dense are at ``starts[k]`` to ``starts[k + 1]`` of
         the next two.
-    edges : ndarray of int32
+    edges : ndarray of uint16, or of int32 for more than 65,536 edges
     values : ndarray of float32
     others : list of (edge, features, estimator)
         Estimators that are not linear.
@@ -86,7 +86,7 @@ class EdgeWeights:
     place: npt.NDArray[np.int32]
     dense: Float32Array
     starts: npt.NDArray[np.int64]
-    edges: npt.NDArray[np.int32]
+    edges: npt.NDArray[np.uint16] | npt.NDArray[np.int32]
     values: Float32Array
     others: list[tuple[int, IntArray, Any]] = field(default_factory=list)
     twins: tuple[IntArray, IntArray] = field(
@@ -148,18 +148,37 @@ class EdgeWeights:
         stored[twin] = self.twins[1][np.searchsorted(self.twins[0], stored[twin])]
         return stored
 
-    def margins(self, X: Any, out: Float32Array | None = None) -> Float32Array:
-        """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges)."""
+    def margins(self, X: Any, threshold: float = 0.0) -> Float32Array:
+        """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges).
+
+        With a threshold, as if weights of at most its size were zero.
+        """
         from .kernels import margins as kernels
 
-        if out is None:
-            out = np.empty((X.shape[0], self.n_edges), np.float32)
-        kernels.all_rows(X.indptr, X.indices, X.data, *self.arrays, out)
+        out = np.empty((X.shape[0], self.n_edges), np.float32)
+        if threshold > 0:
+            limit = np.float32(threshold)
+            kernels.thresholded_rows(X.indptr, X.indices, X.data, *self.arrays, limit, out)
+        else:
+            kernels.all_rows(X.indptr, X.indices, X.data, *self.arrays, out)
         for edge, features, estimator in self.others:
             out[:, edge] = estimator.decision_function(X[:, features])
         if len(self.twins[0]):
             out[:, self.twins[0]] = out[:, self.twins[1]]
         return out
+
+
+def edge_type(n_edges: int) -> type[np.uint16] | type[np.int32]:
+    """Smallest type for the numbers of edges that there are kernels for."""
+    return np.uint16 if n_edges <= 2**16 else np.int32
+
+
+def dense_features(
+    counts: IntArray, n_edges: int
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
+    """Which features are stored as dense rows, by their numbers of weights; and in which row."""
+    in_rows = counts > DENSE_ABOVE * n_edges
+    return in_rows, np.where(in_rows, np.cumsum(in_rows) - 1, -1).astype(np.int32)
 
 
 def join_blocks(blocks: Sequence[FinishedBlock], n_features: int, n_edges: int) -> EdgeWeights:
@@ -177,11 +196,11 @@ def join_blocks(blocks: Sequence[FinishedBlock], n_features: int, n_edges: int) 
                 bias[edge] = estimator
             else:
                 others.append((int(edge), block.features, estimator))
-    in_rows = counts > DENSE_ABOVE * n_edges
-    place = np.where(in_rows, np.cumsum(in_rows) - 1, -1).astype(np.int32)
+    in_rows, place = dense_features(counts, n_edges)
     dense = np.zeros((np.count_nonzero(in_rows), n_edges), np.float32)
     starts = np.concatenate([[0], np.cumsum(np.where(in_rows, 0, counts))])
-    edges, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+    edges = np.empty(starts[-1], edge_type(n_edges))
+    values = np.empty(starts[-1], np.float32)
     cursor = starts[:-1].copy()
     for block in blocks:
         kernels.merge_block(

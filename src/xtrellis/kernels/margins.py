@@ -35,6 +35,27 @@ def all_rows(indptr, indices, data, place, dense, starts, edges, values, bias, o
 
 
 @njit(**_OPTIONS)
+def thresholded_rows(
+    indptr, indices, data, place, dense, starts, edges, values, bias, threshold, out
+):
+    """Margins of all rows, as if weights of at most the threshold were zero."""
+    for i in range(indptr.size - 1):
+        for j in range(bias.size):
+            out[i, j] = bias[j]
+        for p in range(indptr[i], indptr[i + 1]):
+            x, k = data[p], indices[p]
+            at = place[k]
+            if at >= 0:
+                for j in range(bias.size):
+                    weight = dense[at, j]
+                    out[i, j] += x * (weight if abs(weight) > threshold else np.float32(0))
+            else:
+                for q in range(starts[k], starts[k + 1]):
+                    if abs(values[q]) > threshold:
+                        out[i, edges[q]] += x * values[q]
+
+
+@njit(**_OPTIONS)
 def block_margins(indptr, indices, data, rows, place, weights, bias, margins):
     """Margins of some rows for a block's edges; ``place[k]`` is feature k in the block, or -1."""
     for r in range(rows.size):
@@ -111,6 +132,55 @@ def merge_block(features, counts, columns, block_values, place, dense, cursor, e
                 values[cursor[feature]] = block_values[q]
                 cursor[feature] += 1
             q += 1
+
+
+@njit(cache=True, nogil=True)
+def count_above(place, dense, starts, values, threshold, counts):
+    """Number of weights of each feature that are larger than the threshold."""
+    for k in range(place.size):
+        counts[k] = 0
+        if place[k] >= 0:
+            for j in range(dense.shape[1]):
+                counts[k] += abs(dense[place[k], j]) > threshold
+        for q in range(starts[k], starts[k + 1]):
+            counts[k] += abs(values[q]) > threshold
+
+
+@njit(cache=True, nogil=True)
+def take_above(
+    place,
+    dense,
+    starts,
+    edges,
+    values,
+    threshold,
+    new_place,
+    new_dense,
+    new_starts,
+    new_edges,
+    new_values,
+):
+    """Copy the weights that are larger than the threshold, to a matrix of the same form."""
+    for k in range(place.size):
+        to, at = new_place[k], new_starts[k]
+        if place[k] >= 0:
+            for j in range(dense.shape[1]):
+                weight = dense[place[k], j]
+                if abs(weight) > threshold:
+                    if to >= 0:
+                        new_dense[to, j] = weight
+                    else:
+                        new_edges[at] = j
+                        new_values[at] = weight
+                        at += 1
+        for q in range(starts[k], starts[k + 1]):
+            if abs(values[q]) > threshold:
+                if to >= 0:
+                    new_dense[to, edges[q]] = values[q]
+                else:
+                    new_edges[at] = edges[q]
+                    new_values[at] = values[q]
+                    at += 1
 
 
 # ---------------------------------------------------------------------- equal rows
