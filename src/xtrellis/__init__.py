@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .learners import Arow, AveragedPerceptron, Learner, LinearSVM, SklearnLearner
     from .losses import LocalLoss, Loss, PathHinge, VertexSoftmax, get_loss
     from .ltls import LTLSClassifier
+    from .model_file import ModelFileError, load_model, save_model
     from .path_assignment import (
         GreedyAssignment,
         PathAssignment,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         similarity_assignment,
     )
     from .plots import draw_trellis
+    from .text import TrellisTextClassifier
     from .trellis import Trellis
     from .width_selection import default_slice_width
 
@@ -51,7 +53,11 @@ _HOME = {
     "draw_trellis": "plots",
     "TrellisClassifier": "classifier",
     "default_slice_width": "width_selection",
+    "ModelFileError": "model_file",
+    "load_model": "model_file",
+    "save_model": "model_file",
     "LTLSClassifier": "ltls",
+    "TrellisTextClassifier": "text",
     "Learner": "learners",
     "LinearSVM": "learners",
     "Arow": "learners",
@@ -68,11 +74,13 @@ __all__ = [
     "LinearSVM",
     "LocalLoss",
     "Loss",
+    "ModelFileError",
     "PathAssignment",
     "PathHinge",
     "SklearnLearner",
     "Trellis",
     "TrellisClassifier",
+    "TrellisTextClassifier",
     "VertexSoftmax",
     "__version__",
     "best_paths",
@@ -83,10 +91,12 @@ __all__ = [
     "given_assignment",
     "hamming_distance",
     "k_best_paths",
+    "load_model",
     "log_partition",
     "minimum_distance",
     "path_log_probabilities",
     "random_assignment",
+    "save_model",
     "similarity_assignment",
 ]
 

@@ -1,0 +1,617 @@
+"""Model files: a fitted model in one safetensors file, written and read without pickle.
+
+The file holds named arrays and one line of JSON. Arrays are stored in the smallest type that
+loses nothing, and mapped into memory on load: nothing is read before it is used. No part of a file
+is ever executed. A checksum over all names, types, shapes, bytes and settings is verified on load,
+unless the caller says otherwise.
+
+A file is written beside its target and renamed into place: whatever happens in between, the target
+is the old model or the new one, whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import json
+import lzma
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import learners, losses
+from .calibration import Tempered
+from .losses import DecodingLoss, LocalLoss, Loss, get_loss
+from .path_assignment import given_assignment
+from .pruning import Pruning
+from .training import History
+from .trellis import Trellis
+from .weights import EdgeWeights, edge_type
+
+ENTRY = "xtrellis"  # of the safetensors header
+VERSION = 1  # of the format
+
+Arrays = dict[str, npt.NDArray[Any]]
+Facts = dict[str, Any]
+PathLike = str | os.PathLike[str]
+
+_ESTIMATORS = ("TrellisClassifier", "LTLSClassifier", "TrellisTextClassifier")
+_LEARNERS = ("LinearSVM", "Arow", "AveragedPerceptron")
+_LOSSES = ("PathHinge", "VertexSoftmax")
+
+
+class ModelFileError(ValueError):
+    """A model that cannot be saved, or a file that is not a whole model of a known version.
+
+    Examples
+    --------
+    >>> from xtrellis import ModelFileError, load_model
+    >>> try:
+    ...     load_model(__file__)
+    ... except ModelFileError as error:
+    ...     print(str(error).rpartition(":")[2])
+     it is not a model file, or cut off
+    """
+
+
+# ---------------------------------------------------------------------- save and load
+
+
+def save_model(model: Any, path: PathLike) -> int:
+    """Write a fitted model to a file; returns the file's size in bytes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_digits
+    >>> from xtrellis import TrellisClassifier, load_model, save_model
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = TrellisClassifier(random_state=0).fit(X / 16, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "digits.xtrellis"
+    ...     size = save_model(clf, path)
+    ...     loaded = load_model(path)
+    >>> bool((loaded.predict(X / 16) == clf.predict(X / 16)).all())
+    True
+    """
+    from safetensors.numpy import save_file
+
+    arrays, facts = pack(model)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    facts["format_version"] = VERSION
+    facts["checksum"] = _checksum(arrays, facts)
+    target = Path(os.path.realpath(path))
+    with _replacing(target) as beside:
+        # One entry: of several, safetensors would write another order each time.
+        save_file(arrays, beside, metadata={ENTRY: json.dumps(facts)})
+    return target.stat().st_size
+
+
+def load_model(path: PathLike, *, verify: bool = True) -> Any:
+    """Read a model from a file.
+
+    Parameters
+    ----------
+    path : str or path
+    verify : bool, default=True
+        Whether to read the whole file and verify its checksum. Without, a huge model is ready at
+        once; for files that are known to be whole.
+
+    Examples
+    --------
+    See :func:`~xtrellis.save_model`.
+
+    >>> from xtrellis import load_model
+    >>> load_model("nothing.here")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: [Errno 2] No such file or directory: 'nothing.here'
+    """
+    with _refusing(path):
+        arrays, metadata = _mapped(path)
+        facts = _checked_facts(metadata)
+        if verify and facts.get("checksum") != _checksum(arrays, facts):
+            raise ModelFileError("its checksum is wrong: the file was altered or damaged")
+        return unpack(arrays, facts, verify)
+
+
+def load_model_of(estimator: Any, path: PathLike, verify: bool) -> Any:
+    """Read a model from a file that must hold one of this class."""
+    model = load_model(path, verify=verify)
+    if not isinstance(model, estimator):
+        found = type(model).__name__
+        raise ModelFileError(
+            f"{os.fspath(path)}: it holds a {found}, not a {estimator.__name__}: load it with "
+            f"{found}.load or xtrellis.load_model"
+        )
+    return model
+
+
+def pack(model: Any) -> tuple[Arrays, Facts]:
+    """A fitted model as arrays and plain facts."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    name = type(model).__name__
+    if name not in _ESTIMATORS:
+        raise ModelFileError(f"models of type {name} cannot be saved")
+    if name == "TrellisTextClassifier":
+        return _pack_text_classifier(model)
+    trellis: Trellis = model.trellis_
+    facts: Facts = {
+        "estimator": name,
+        "settings": _pack_settings(model),
+        "n_classes": trellis.n_classes,
+        "slice_width": trellis.slice_width,
+        "n_features": model.n_features_in_,
+        "code": model.code_,
+        "loss": _pack_loss(model.loss_),
+        "probability_loss": _pack_loss(model.probability_loss_),
+        "temperature": float(model.temperature_),
+        "history": dataclasses.asdict(model.history_),
+    }
+    arrays = {
+        **_pack_weights(model.weights_),
+        "assignment": _smallest_integers(model.assignment_.path_of_class),
+    }
+    _pack_labels("classes", model.classes_, arrays, facts)
+    if hasattr(model, "pruning_"):
+        facts["pruning"] = dataclasses.asdict(model.pruning_)
+    if hasattr(model, "feature_names_in_"):
+        _pack_labels("feature_names", model.feature_names_in_, arrays, facts)
+    return arrays, facts
+
+
+def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
+    """Fitted model of arrays and facts; what is not sound raises some exception or other."""
+    name = facts["estimator"]
+    if name not in _ESTIMATORS:
+        raise ModelFileError(f"it holds a model of an unknown type, {name!r}")
+    if name == "TrellisTextClassifier":
+        return _unpack_text_classifier(arrays, facts, verify)
+    model = _estimator(name)(**_unpack_settings(facts["settings"]))
+    trellis = Trellis(_integer(facts["n_classes"]), _integer(facts["slice_width"]))
+    model.trellis_ = trellis
+    model.n_features_in_ = _integer(facts["n_features"])
+    if facts["code"] not in ("binary", "ternary"):
+        raise ModelFileError(f"its code is unknown: {facts['code']!r}")
+    model.code_ = facts["code"]
+    model.weights_ = _unpack_weights(arrays, trellis.n_edges, model.n_features_in_, verify)
+    model.assignment_ = given_assignment(trellis, arrays["assignment"])
+    model.classes_ = _unpack_labels("classes", arrays, facts, trellis.n_classes)
+    if "feature_names" in facts:
+        names = _unpack_labels("feature_names", arrays, facts, model.n_features_in_)
+        model.feature_names_in_ = names
+    model.loss_ = _unpack_loss(facts["loss"], trellis)
+    model.probability_loss_ = _unpack_loss(facts["probability_loss"], trellis)
+    model.temperature_ = float(facts["temperature"])
+    model.history_ = History(**facts["history"])
+    if "pruning" in facts:
+        steps = tuple(map(tuple, facts["pruning"].pop("steps")))
+        model.pruning_ = Pruning(**facts["pruning"], steps=steps)
+    return model
+
+
+# ---------------------------------------------------------------------- weights
+
+
+def _pack_weights(weights: EdgeWeights) -> Arrays:
+    """The learned matrix; of ``starts`` and ``place`` only what they are made of."""
+    if weights.others:
+        edge, _, estimator = weights.others[0]
+        raise ModelFileError(
+            f"edge {edge} has a {type(estimator).__name__}, which is not linear and cannot be "
+            f"saved without pickle: save the model with joblib, or use a linear learner"
+        )
+    counts, large_counts = _pack_counts(np.diff(weights.starts))
+    return {
+        "weights.bias": weights.bias,
+        "weights.dense": _smallest_floats(weights.dense),
+        "weights.dense_features": _smallest_integers(np.flatnonzero(weights.place >= 0)),
+        "weights.counts": counts,
+        "weights.large_counts": large_counts,
+        "weights.edges": weights.edges,
+        "weights.values": _smallest_floats(weights.values),
+        "weights.twins": _smallest_integers(np.array(weights.twins)),
+    }
+
+
+def _unpack_weights(arrays: Arrays, n_edges: int, n_features: int, verify: bool) -> EdgeWeights:
+    bias = _floats(arrays["weights.bias"])
+    dense = _floats(arrays["weights.dense"])
+    values = _floats(arrays["weights.values"])
+    edges = arrays["weights.edges"]
+    counts = _unpack_counts(arrays["weights.counts"], arrays["weights.large_counts"], n_features)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    dense_features = _integers(arrays["weights.dense_features"])
+    place = np.full(n_features, -1, np.int32)
+    place[dense_features] = np.arange(len(dense_features))
+    twins = _integers(arrays["weights.twins"])
+    _require(bias.shape == (n_edges,), "weights.bias")
+    _require(dense.shape == (len(dense_features), n_edges), "weights.dense")
+    _require(bool((np.diff(dense_features, prepend=-1) > 0).all()), "weights.dense_features")
+    _require(edges.shape == values.shape == (starts[-1],), "weights.edges")
+    _require(edges.dtype == edge_type(n_edges), "weights.edges")
+    _require(twins.ndim == 2 and len(twins) == 2, "weights.twins")
+    _require(twins.min(initial=0) >= 0 and twins.max(initial=0) < n_edges, "weights.twins")
+    if verify:  # reads all of them
+        _require(edges.min(initial=0) >= 0 and edges.max(initial=0) < n_edges, "weights.edges")
+    pair = np.ascontiguousarray(twins[0]), np.ascontiguousarray(twins[1])
+    return EdgeWeights(bias, place, dense, starts, edges, values, twins=pair)
+
+
+# ---------------------------------------------------------------------- labels
+
+
+def _pack_labels(name: str, labels: npt.NDArray[Any], arrays: Arrays, facts: Facts) -> None:
+    """Labels of any type that is not an object of its own: numbers as they are, texts as bytes."""
+    kind = labels.dtype.kind
+    if kind in "biuf" and labels.dtype != np.longdouble:
+        arrays[name], facts[name] = labels.astype(labels.dtype.newbyteorder("=")), kind
+    elif kind in "mM":
+        arrays[name], facts[name] = labels.astype(np.int64), labels.dtype.str
+    elif kind == "U" or (kind == "O" and all(type(label) is str for label in labels)):
+        texts = [str(label).encode("utf-8", "surrogatepass") for label in labels]
+        arrays[f"{name}.lengths"] = _smallest_integers(np.array([len(text) for text in texts]))
+        arrays[name], facts[name] = np.frombuffer(b"".join(texts), np.uint8), kind
+    elif kind == "S":
+        arrays[name] = np.frombuffer(labels.tobytes(), np.uint8)
+        facts[name] = labels.dtype.str
+    else:
+        types = sorted({type(label).__name__ for label in labels})
+        raise ModelFileError(
+            f"{name} of type {', '.join(types)} cannot be saved: use texts or numbers as labels"
+        )
+
+
+def _unpack_labels(name: str, arrays: Arrays, facts: Facts, n_labels: int) -> npt.NDArray[Any]:
+    stored, kind = arrays[name], facts[name]
+    if kind in ("U", "O"):
+        ends = np.cumsum(_integers(arrays[f"{name}.lengths"])).tolist()
+        text = stored.tobytes()
+        _require(len(ends) == n_labels and (ends[-1] if ends else 0) == len(text), name)
+        parts = [text[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+        labels = np.array(
+            [part.decode("utf-8", "surrogatepass") for part in parts],
+            dtype=object if kind == "O" else None,
+        )
+    elif kind in ("b", "i", "u", "f"):
+        labels = stored
+        _require(labels.dtype.kind == kind, name)
+    else:
+        dtype = np.dtype(str(kind))
+        _require(dtype.kind in "mMS" and dtype.itemsize > 0, name)
+        labels = (
+            np.frombuffer(stored.tobytes(), dtype) if dtype.kind == "S" else stored.astype(dtype)
+        )
+    _require(labels.shape == (n_labels,), name)
+    return labels
+
+
+# ---------------------------------------------------------------------- texts
+
+
+def _pack_text_classifier(model: Any) -> tuple[Arrays, Facts]:
+    """The classifier inside, and the features: terms as compressed text."""
+    arrays, inside = pack(model.classifier_)
+    features = model.features_
+    facts: Facts = {
+        "estimator": type(model).__name__,
+        "settings": _pack_settings(model),
+        "classifier": inside,
+        "words": features.words,
+        "characters": features.characters,
+        "hash_size": features.hash_size,
+        "n_texts": features.n_texts,
+    }
+    if features.terms is not None:
+        content = "\n".join(term for terms in features.terms for term in terms).encode("utf-8")
+        arrays["text.terms"] = _squeezed(content)
+        facts["n_bytes_of_terms"] = len(content)
+        facts["n_terms"] = [len(terms) for terms in features.terms]
+    if features.frequencies is not None:
+        counts, large_counts = _pack_counts(features.frequencies)
+        arrays["text.frequencies"], arrays["text.large_frequencies"] = counts, large_counts
+    return arrays, facts
+
+
+def _unpack_text_classifier(arrays: Arrays, facts: Facts, verify: bool) -> Any:
+    from .text import TextFeatures
+
+    model = _estimator(facts["estimator"])(**_unpack_settings(facts["settings"]))
+    model.classifier_ = unpack(arrays, facts["classifier"], verify)
+    n_features = model.classifier_.n_features_in_
+    features = TextFeatures(
+        _lengths(facts["words"]), _lengths(facts["characters"]), facts["hash_size"]
+    )
+    features.n_texts = int(facts["n_texts"])
+    if features.hash_size is None:
+        content = _unsqueezed(arrays["text.terms"], _integer(facts["n_bytes_of_terms"]))
+        terms = iter(content.decode("utf-8").split("\n"))
+        features.terms = [list(itertools.islice(terms, count)) for count in facts["n_terms"]]
+        n_terms = sum(map(len, features.terms))
+        _require(n_terms == n_features and next(terms, None) is None, "text.terms")
+    _require(features.hash_size in (None, n_features), "hash_size")
+    if "text.frequencies" in arrays:
+        features.frequencies = _unpack_counts(
+            arrays["text.frequencies"], arrays["text.large_frequencies"], n_features
+        )
+    model.features_ = features
+    return model
+
+
+def _lengths(value: Any) -> tuple[int, int] | None:
+    return None if value is None else (_integer(value[0]), _integer(value[1]))
+
+
+# ---------------------------------------------------------------------- losses and settings
+
+
+def _pack_loss(loss: DecodingLoss) -> Facts:
+    """A decoding loss by its name and numbers."""
+    if isinstance(loss, Tempered):
+        return {"tempered": _pack_loss(loss.loss), "temperature": float(loss.temperature)}
+    named = loss.loss if isinstance(loss, LocalLoss) else loss
+    if isinstance(named, Loss):
+        try:
+            known = get_loss(named.name) is named
+        except ValueError:
+            known = False
+        if known:
+            code = "ternary" if isinstance(loss, LocalLoss) else "binary"
+            return {"name": named.name, "code": code}
+    if type(loss).__name__ in _LOSSES:
+        return {"type": type(loss).__name__, **dataclasses.asdict(loss)}  # type: ignore[call-overload]
+    raise ModelFileError(
+        f"decoding by {loss!r} cannot be saved, as it is code: use one of the library's own losses"
+    )
+
+
+def _unpack_loss(facts: Facts, trellis: Trellis) -> Any:
+    if "tempered" in facts:
+        temperature = float(facts["temperature"])
+        _require(0 < temperature < np.inf, "temperature")
+        return Tempered(_unpack_loss(facts["tempered"], trellis), temperature)
+    if "name" in facts:
+        return get_loss(str(facts["name"]), code=facts["code"])
+    kind, numbers = facts["type"], {k: v for k, v in facts.items() if k != "type"}
+    _require(kind in _LOSSES, "loss")
+    if isinstance(numbers.get("temperature"), list):
+        numbers["temperature"] = tuple(numbers["temperature"])
+    loss = getattr(losses, kind)(**numbers)
+    loss.edge_costs(trellis, np.zeros((1, trellis.n_edges)))  # raises if they do not fit
+    return loss
+
+
+def _pack_settings(model: Any) -> Facts:
+    """Parameters of an estimator. Objects of the caller's own become their description."""
+    settings = {name: _pack_value(value) for name, value in model.get_params(deep=False).items()}
+    assignment = getattr(model, "assignment", None)
+    if assignment is not None and not isinstance(assignment, str):
+        settings["assignment"] = {"list": np.asarray(assignment).tolist()}
+    return settings
+
+
+def _pack_value(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return {type(value).__name__: [_pack_value(item) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_pack_value(key), _pack_value(item)] for key, item in value.items()]}
+    name = type(value).__name__
+    if name in _ESTIMATORS and type(value).__module__.startswith("xtrellis."):
+        return {"estimator": name, "settings": _pack_settings(value)}
+    if name in (*_LEARNERS, *_LOSSES) and type(value).__module__.startswith("xtrellis."):
+        fields = dataclasses.asdict(value)
+        return {"object": name, "fields": {key: _pack_value(v) for key, v in fields.items()}}
+    return {"description": repr(value)}
+
+
+def _unpack_settings(settings: Facts) -> Facts:
+    return {name: _unpack_value(value) for name, value in settings.items()}
+
+
+def _unpack_value(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "tuple" in value:
+        return tuple(_unpack_value(item) for item in value["tuple"])
+    if "list" in value:
+        return [_unpack_value(item) for item in value["list"]]
+    if "dict" in value:
+        return {_unpack_value(key): _unpack_value(item) for key, item in value["dict"]}
+    if "estimator" in value:
+        _require(value["estimator"] in _ESTIMATORS, "settings")
+        return _estimator(value["estimator"])(**_unpack_settings(value["settings"]))
+    if "object" in value:
+        _require(value["object"] in (*_LEARNERS, *_LOSSES), "settings")
+        home = learners if value["object"] in _LEARNERS else losses
+        fields = {name: _unpack_value(item) for name, item in value["fields"].items()}
+        return getattr(home, value["object"])(**fields)
+    return value.get("description")
+
+
+def _estimator(name: str) -> Any:
+    """Class of an estimator that is on the list."""
+    import xtrellis
+
+    return getattr(xtrellis, name)
+
+
+# ---------------------------------------------------------------------- arrays small and sound
+
+
+def _smallest_integers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers, none negative, in the smallest type that holds them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def _smallest_floats(values: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """Floats in half precision if that loses nothing, else as they are."""
+    if values.size == 0 or float(np.abs(values).max()) > np.finfo(np.float16).max:
+        return values
+    half = values.astype(np.float16)
+    return half if bool((half == values).all()) else values
+
+
+def _integers(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    _require(array.dtype.kind in "iu", "integers")
+    return array.astype(np.int64)
+
+
+def _floats(array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    _require(array.dtype in (np.float16, np.float32), "weights")
+    return array.astype(np.float32, copy=False)
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**40:
+        raise ModelFileError(f"a number in it is not sound: {value!r}")
+    return value
+
+
+def _pack_counts(counts: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Counts, most of them small: a byte each, compressed, and those from 255 on their own."""
+    small = np.minimum(counts, 255).astype(np.uint8)
+    return _squeezed(small.tobytes()), _smallest_integers(counts[counts >= 255])
+
+
+def _unpack_counts(
+    small: npt.NDArray[Any], large: npt.NDArray[Any], n_counts: int
+) -> npt.NDArray[np.int64]:
+    counts = np.frombuffer(_unsqueezed(small, n_counts), np.uint8).astype(np.int64)
+    counts[counts == 255] = _integers(large)
+    _require(counts.min(initial=0) >= 0, "large counts")
+    return counts
+
+
+def _squeezed(content: bytes) -> npt.NDArray[np.uint8]:
+    """Bytes, compressed."""
+    return np.frombuffer(lzma.compress(content, preset=6), np.uint8)
+
+
+def _unsqueezed(array: npt.NDArray[Any], n_bytes: int) -> bytes:
+    """Bytes of a known number, out of compression; never more, whatever the file says."""
+    decompressor = lzma.LZMADecompressor(memlimit=2**28)
+    content = decompressor.decompress(array.tobytes(), n_bytes + 1)
+    _require(decompressor.eof and len(content) == n_bytes, "compressed part")
+    return content
+
+
+def _require(sound: bool | np.bool_, what: str) -> None:
+    if not sound:
+        raise ModelFileError(f"its {what} does not fit the rest: the file was altered or damaged")
+
+
+# ---------------------------------------------------------------------- the file itself
+
+
+def _mapped(path: PathLike) -> tuple[Arrays, dict[str, str]]:
+    """Arrays of a safetensors file, mapped into memory, and its metadata.
+
+    safetensors checks the header; the arrays then lie one after the other in the order of their
+    offsets. They are mapped as copy-on-write: kernels take writable arrays and read-only ones for
+    different types, and would be compiled again.
+    """
+    from safetensors import safe_open
+
+    size = os.stat(path).st_size
+    with open(path, "rb") as file:
+        start = 8 + int.from_bytes(file.read(8), "little")
+    if size < 8 or start > size:
+        raise ModelFileError("it is not a model file, or cut off")
+    with safe_open(path, framework="np") as file:
+        metadata = file.metadata() or {}
+        headers = [(name, file.get_slice(name)) for name in file.offset_keys()]
+        content = np.memmap(path, np.uint8, mode="c").view(np.ndarray)
+        arrays = {}
+        for name, header in headers:
+            dtype, shape = _TYPES[header.get_dtype()], tuple(header.get_shape())
+            stop = start + int(np.prod(shape, dtype=object)) * dtype.itemsize
+            arrays[name] = content[start:stop].view(dtype).reshape(shape)
+            start = stop
+    return arrays, metadata
+
+
+_TYPES = {
+    **{f"F{bits}": np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
+    **{f"I{bits}": np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
+    "BOOL": np.dtype(bool),
+}
+
+
+def _checksum(arrays: Arrays, facts: Facts) -> str:
+    """SHA-256 over all content, in an order of its own."""
+    told = {name: fact for name, fact in facts.items() if name != "checksum"}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(repr((name, array.dtype.str, array.shape)).encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _checked_facts(metadata: dict[str, str]) -> Facts:
+    """What the header says of the model, if it is of a version known here."""
+    if ENTRY not in metadata:
+        raise ModelFileError("it is a safetensors file, but not a model of xtrellis")
+    facts: Facts = json.loads(metadata[ENTRY])
+    version = facts.get("format_version")
+    if version != VERSION:
+        raise ModelFileError(
+            f"it has format version {version!r}, and this xtrellis reads version {VERSION}: "
+            f"use a newer xtrellis"
+        )
+    return facts
+
+
+@contextlib.contextmanager
+def _refusing(path: PathLike) -> Iterator[None]:
+    """Turn whatever a damaged file leads to into one line that names the file."""
+    try:
+        yield
+    except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
+        raise
+    except Exception as error:
+        reason = (
+            str(error)
+            if isinstance(error, ModelFileError)
+            else f"it is not a sound model file ({type(error).__name__}: {error})".splitlines()[0]
+        )
+        raise ModelFileError(f"{os.fspath(path)}: {reason}") from None
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A new file beside the target, which takes its place only when it is whole and on disk."""
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    beside = Path(name)
+    try:
+        yield beside
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())
+        beside.chmod(mode)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

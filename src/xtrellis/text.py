@@ -1,0 +1,349 @@
+"""Text: raw strings in, labels out, with no vocabulary to manage.
+
+A text becomes a row of TF-IDF weights of its words, pairs of words, or character n-grams: with
+``tf`` the number of times a term occurs in the text, ``df`` the number of training texts it occurs
+in, and n the number of these,
+
+    x_term = tf * (1 + log((1 + n) / (1 + df))),  divided by the row's Euclidean norm.
+
+scikit-learn splits and counts. Columns are the terms seen in training or, for streams, hashes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from .classifier import TrellisClassifier
+from .prediction import TrellisPredictor, all_or_nothing, check_integer
+
+Lengths = tuple[int, int]
+
+WORD = r"(?u)\b\w+\b"  # single letters and digits, too: they tell diagnoses and products apart
+
+
+class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier of texts: TF-IDF features and a trellis classifier in one.
+
+    Parameters
+    ----------
+    classifier : TrellisClassifier, LTLSClassifier or None, default=None
+        What is trained on the features; None is ``TrellisClassifier()``.
+    words : (int, int) or None, default=(1, 2)
+        Least and largest number of words in a term.
+    characters : (int, int) or None, default=None
+        Least and largest number of characters in a term; terms do not cross words.
+    min_count : int, default=1
+        Training texts that a term must occur in.
+    hash_size : int or None, default=None
+        Number of columns that terms are hashed to. Then nothing is kept of the terms, and
+        :meth:`partial_fit` can learn from a stream. None keeps the terms.
+
+    Attributes
+    ----------
+    classifier_ : the fitted classifier
+    features_ : TextFeatures
+    classes_ : ndarray of shape (n_classes,)
+
+    Examples
+    --------
+    >>> from xtrellis import TrellisTextClassifier
+    >>> texts = ["red apple", "green apple", "fast car", "slow car", "red wine", "white wine"]
+    >>> labels = ["fruit", "fruit", "vehicle", "vehicle", "drink", "drink"]
+    >>> clf = TrellisTextClassifier().fit(texts, labels)
+    >>> clf.predict(["a car", "some apple"]).tolist()
+    ['vehicle', 'fruit']
+    >>> labels, probabilities = clf.predict_top_k(["an apple car"], k=2)
+    >>> sorted(labels[0].tolist())
+    ['fruit', 'vehicle']
+    """
+
+    def __init__(
+        self,
+        classifier: TrellisPredictor | None = None,
+        *,
+        words: Lengths | None = (1, 2),
+        characters: Lengths | None = None,
+        min_count: int = 1,
+        hash_size: int | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.words = words
+        self.characters = characters
+        self.min_count = min_count
+        self.hash_size = hash_size
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on texts X with labels y.
+
+        Parameters
+        ----------
+        X : sequence of str
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        texts = checked_texts(X)
+        check_consistent_length(texts, y)
+        features = self._new_features()
+        classifier: Any = self._new_classifier()
+        classifier.fit(features.fit_transform(texts, self.min_count), y, sample_weight)
+        self.features_, self.classifier_ = features, classifier
+        return self
+
+    @available_if(lambda self: hasattr(self._new_classifier(), "partial_fit"))
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one batch of a stream. For online learners, and with ``hash_size``.
+
+        Terms are not weighted by how rare they are, as a stream does not tell; a model that was
+        fitted before keeps its weights of terms.
+        """
+        texts = checked_texts(X)
+        check_consistent_length(texts, y)
+        with all_or_nothing(self):
+            if not self.__sklearn_is_fitted__():
+                if self.hash_size is None:
+                    raise ValueError("partial_fit needs hash_size: a stream's terms are not known")
+                self.features_, self.classifier_ = self._new_features(), self._new_classifier()
+            features = self.features_.transform(texts)
+            self.classifier_.partial_fit(features, y, classes, sample_weight)
+        return self
+
+    def _new_features(self) -> TextFeatures:
+        """Features of these settings, not fitted, or an error that names the wrong one."""
+        for name, lengths in (("words", self.words), ("characters", self.characters)):
+            if lengths is not None and not _is_range(lengths):
+                raise ValueError(
+                    f"{name} must be two lengths such as (1, 2), or None; got {lengths!r}"
+                )
+        if self.words is None and self.characters is None:
+            raise ValueError("words and characters are both None: no terms are left")
+        check_integer("min_count", self.min_count, 1)
+        if self.hash_size is not None:
+            check_integer("hash_size", self.hash_size, 1)
+        return TextFeatures(self.words, self.characters, self.hash_size)
+
+    def _new_classifier(self) -> Any:
+        return TrellisClassifier() if self.classifier is None else clone(self.classifier)
+
+    # ------------------------------------------------------------------ prediction
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classifier_") and hasattr(self.classifier_, "classes_")
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """Labels, sorted."""
+        return self._fitted().classes_
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Most likely class of each text."""
+        return self._fitted().predict(self.transform(X))
+
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """The k best classes of each text, best first, and their probabilities."""
+        return self._fitted().predict_top_k(self.transform(X), k)
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Probabilities of all K classes."""
+        return self._fitted().predict_proba(self.transform(X))
+
+    def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Log-probabilities of all K classes."""
+        return self._fitted().predict_log_proba(self.transform(X))
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """As of the classifier."""
+        return self._fitted().decision_function(self.transform(X))
+
+    def transform(self, X: Any) -> Any:
+        """Features of texts, (n_samples, n_features) CSR."""
+        self._fitted()
+        return self.features_.transform(checked_texts(X))
+
+    def _fitted(self) -> TrellisPredictor:
+        check_is_fitted(self)
+        return self.classifier_
+
+    # ------------------------------------------------------------------ smaller, and in a file
+
+    def prune(self, X: Any = None, y: Any = None, **options: Any) -> Self:
+        """Set small weights to zero; see :meth:`TrellisClassifier.prune`."""
+        rows = None if X is None else self.transform(X)
+        self._fitted().prune(rows, y, **options)
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write the fitted model, features included, to one file; returns its size in bytes."""
+        from .model_file import save_model
+
+        return save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
+        """Read a model from a file; see :func:`~xtrellis.load_model`."""
+        from .model_file import load_model_of
+
+        return load_model_of(cls, path, verify)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+# ---------------------------------------------------------------------- features
+
+
+@dataclass
+class TextFeatures:
+    """Terms, and how many training texts each occurs in.
+
+    Attributes
+    ----------
+    words, characters : (int, int) or None
+        Lengths of terms.
+    hash_size : int or None
+        Number of columns that terms are hashed to.
+    terms : list of list of str
+        Terms of words, then of characters, each sorted: the order of the columns. Empty if hashed.
+    frequencies : ndarray of int64
+        ``df`` of each column; empty if terms are not weighted.
+    n_texts : int
+        Number of training texts.
+    """
+
+    words: Lengths | None
+    characters: Lengths | None
+    hash_size: int | None
+    terms: list[list[str]] | None = None
+    frequencies: npt.NDArray[np.int64] | None = None
+    n_texts: int = 0
+
+    def __post_init__(self) -> None:
+        self._vectorizers: list[Any] | None = None
+        self._idf: npt.NDArray[np.float32] | None = None
+
+    def fit_transform(self, texts: list[str], min_count: int) -> Any:
+        """Learn terms and their frequencies; features of the texts."""
+        self.n_texts = len(texts)
+        if self.hash_size is not None:
+            counts = self._counts(texts)
+        else:
+            vectorizers = [self._vectorizer(None, *kind) for kind in self._kinds()]
+            try:
+                counts = _side_by_side([each.fit_transform(texts) for each in vectorizers])
+            except ValueError as error:
+                raise ValueError(f"X holds no terms at all: {error}") from None
+            terms = [each.get_feature_names_out().tolist() for each in vectorizers]
+            counts, self.terms = _without_rare(counts, terms, min_count)
+        self.frequencies = np.bincount(counts.indices, minlength=counts.shape[1])
+        return self._weighted(counts)
+
+    def transform(self, texts: list[str]) -> Any:
+        """Features of texts."""
+        return self._weighted(self._counts(texts))
+
+    def _counts(self, texts: list[str]) -> Any:
+        """Number of times each term occurs in each text."""
+        if self._vectorizers is None:
+            terms: list[Any] = self.terms or [None] * len(self._kinds())
+            self._vectorizers = [
+                self._vectorizer(own, *kind) for own, kind in zip(terms, self._kinds(), strict=True)
+            ]
+        parts = [each.transform(texts) for each in self._vectorizers]
+        if self.hash_size is not None:
+            return sparse.csr_matrix(sum(parts[1:], parts[0]), dtype=np.float32)
+        return _side_by_side(parts)
+
+    def _weighted(self, counts: Any) -> Any:
+        """Counts times the rarity of terms, rows of norm 1."""
+        counts.sort_indices()
+        if self.frequencies is not None:
+            if self._idf is None:
+                ratios = (1 + self.n_texts) / (1 + self.frequencies)
+                self._idf = (1 + np.log(ratios)).astype(np.float32)
+            counts.data *= self._idf[counts.indices]
+        sums = np.zeros(counts.shape[0])
+        filled = np.flatnonzero(np.diff(counts.indptr))
+        if len(filled):
+            squares = counts.data.astype(np.float64) ** 2
+            sums[filled] = np.add.reduceat(squares, counts.indptr[filled])
+        norms = np.sqrt(sums).astype(np.float32)
+        counts.data /= np.repeat(norms, np.diff(counts.indptr))
+        return counts
+
+    def _kinds(self) -> list[tuple[str, Lengths]]:
+        """Kinds of terms: what they are made of, and their lengths."""
+        kinds = [("word", self.words), ("char_wb", self.characters)]
+        return [(analyzer, lengths) for analyzer, lengths in kinds if lengths is not None]
+
+    def _vectorizer(self, terms: list[str] | None, analyzer: str, lengths: Lengths) -> Any:
+        settings = {"analyzer": analyzer, "ngram_range": tuple(lengths), "dtype": np.float32}
+        if analyzer == "word":
+            settings["token_pattern"] = WORD
+        if self.hash_size is not None:
+            return HashingVectorizer(
+                n_features=self.hash_size, norm=None, alternate_sign=False, **settings
+            )
+        return CountVectorizer(vocabulary=terms, **settings)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_vectorizers": None, "_idf": None}
+
+
+def checked_texts(X: Any) -> list[str]:
+    """Texts as a list, or an error that names the first that is none."""
+    if isinstance(X, str | bytes):
+        raise ValueError("X must be a sequence of texts, got one text: wrap it in a list")
+    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
+        raise ValueError(
+            f"X must be a one-dimensional sequence of texts, got {type(X).__name__}"
+            + (f" of shape {X.shape}" if hasattr(X, "shape") else "")
+        )
+    texts = list(X)
+    if not texts:
+        raise ValueError("X holds no texts (0 samples): at least one is needed")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"X[{row}] must be a text, got {text!r}")
+    return texts
+
+
+def _is_range(lengths: Any) -> bool:
+    if not isinstance(lengths, tuple | list) or len(lengths) != 2:
+        return False
+    return all(isinstance(length, int) for length in lengths) and 1 <= lengths[0] <= lengths[1]
+
+
+def _side_by_side(parts: list[Any]) -> Any:
+    """Columns of several matrices in one CSR."""
+    return sparse.csr_matrix(parts[0] if len(parts) == 1 else sparse.hstack(parts, "csr"))
+
+
+def _without_rare(
+    counts: Any, terms: list[list[str]], min_count: int
+) -> tuple[Any, list[list[str]]]:
+    """Columns of terms that occur in enough texts, and these terms."""
+    if min_count == 1:
+        return counts, terms
+    frequent = np.bincount(counts.indices, minlength=counts.shape[1]) >= min_count
+    if not frequent.any():
+        raise ValueError(f"no term occurs in min_count={min_count} texts: lower it")
+    kept, start = [], 0
+    for own in terms:
+        marks = frequent[start : start + len(own)]
+        kept.append([term for term, mark in zip(own, marks, strict=True) if mark])
+        start += len(own)
+    return sparse.csr_matrix(counts[:, np.flatnonzero(frequent)]), kept

@@ -1,0 +1,164 @@
+"""Text in, labels out: features as scikit-learn has them, and no vocabulary to manage."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from xtrellis import LTLSClassifier, TrellisClassifier, TrellisTextClassifier, load_model
+from xtrellis.text import WORD, TextFeatures
+
+NOUNS = ["fever", "fracture", "burn", "cough", "rash", "sprain", "cramp", "bite", "cut", "ache"]
+PLACES = ["hand", "foot", "left arm", "right arm", "head"]
+
+
+def reports(n_rows=300, seed=0):
+    """Short made-up reports, and what they are about."""
+    rng = np.random.default_rng(seed)
+    nouns = rng.choice(NOUNS, n_rows)
+    words = rng.choice(["mild", "severe", "old", "new", "3rd", "x"], (n_rows, 2))
+    texts = [
+        f"{w[0]} {noun} of the {rng.choice(PLACES)}, {w[1]}"
+        for noun, w in zip(nouns, words, strict=True)
+    ]
+    return texts, nouns
+
+
+SETTINGS = [
+    {},
+    {"words": (1, 3), "min_count": 2},
+    {"words": None, "characters": (2, 4)},
+    {"words": (1, 1), "characters": (3, 5), "min_count": 3},
+    {"hash_size": 1 << 12},
+    {"hash_size": 1 << 12, "characters": (3, 3)},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_learns_and_survives_file_and_pickle(settings, tmp_path):
+    texts, labels = reports()
+    classifier = TrellisClassifier(4, random_state=0)
+    model = TrellisTextClassifier(classifier, **settings).fit(texts[:200], labels[:200])
+    assert model.score(texts[200:], labels[200:]) > 0.95
+    model.prune(texts[200:], labels[200:], max_drop=0.02)
+    expected = model.predict_proba(texts)
+    size = model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(texts), expected)
+    np.testing.assert_array_equal(loaded.classes_, model.classes_)
+    assert repr(loaded) == repr(model)
+    assert loaded.save(tmp_path / "again") == size
+    restored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(restored.predict_proba(texts), expected)
+
+
+def test_features_are_those_of_scikit_learn():
+    texts, _ = reports()
+    ours = TextFeatures((1, 2), None, None)
+    theirs = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD)
+    expected = theirs.fit_transform(texts)
+    np.testing.assert_allclose(
+        ours.fit_transform(texts, 1).toarray(), expected.toarray(), rtol=1e-6
+    )
+    assert ours.terms == [theirs.get_feature_names_out().tolist()]
+    unseen = ["severe unknown burn of the moon", "", "???"]
+    np.testing.assert_allclose(
+        ours.transform(unseen).toarray(), theirs.transform(unseen).toarray(), rtol=1e-6
+    )
+
+
+def test_rare_terms_are_left_out():
+    texts, _ = reports()
+    ours = TextFeatures((1, 1), (2, 3), None)
+    X = ours.fit_transform(texts, 5)
+    words = TfidfVectorizer(token_pattern=WORD, min_df=5).fit(texts)
+    letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3), min_df=5).fit(texts)
+    assert ours.terms == [
+        words.get_feature_names_out().tolist(),
+        letters.get_feature_names_out().tolist(),
+    ]
+    np.testing.assert_array_equal(ours.transform(texts).toarray(), X.toarray())
+
+
+def test_one_text_has_the_same_bits_as_in_a_batch():
+    texts, labels = reports()
+    model = TrellisTextClassifier(characters=(2, 3)).fit(texts, labels)
+    batch = model.transform(texts)
+    for row in range(20):
+        np.testing.assert_array_equal(model.transform([texts[row]]).toarray(), batch[row].toarray())
+
+
+def test_works_in_cross_validation_and_search():
+    texts, labels = reports()
+    model = TrellisTextClassifier(TrellisClassifier(4, random_state=0))
+    assert cross_val_score(model, texts, labels, cv=3).mean() > 0.9
+    assert cross_val_score(model, pd.Series(texts), pd.Series(labels), cv=3).mean() > 0.9
+    search = GridSearchCV(
+        model, {"words": [(1, 1), (1, 2)], "classifier__C": [0.5, 2.0]}, cv=2
+    ).fit(np.array(texts), labels)
+    assert search.best_score_ > 0.9
+    assert clone(search.best_estimator_).get_params()["classifier__C"] in (0.5, 2.0)
+
+
+def test_other_classifiers_and_sample_weights(tmp_path):
+    texts, labels = reports()
+    model = TrellisTextClassifier(LTLSClassifier(random_state=0)).fit(texts, labels)
+    assert model.score(texts, labels) > 0.9
+    model.save(tmp_path / "model")
+    assert isinstance(load_model(tmp_path / "model").classifier_, LTLSClassifier)
+    weights = (labels != "burn").astype(float)
+    assert "burn" not in TrellisTextClassifier().fit(texts, labels, weights).classes_
+
+
+def test_streams_are_learned_batch_by_batch(tmp_path):
+    texts, labels = reports(600)
+    model = TrellisTextClassifier(TrellisClassifier.paper(4), hash_size=1 << 10)
+    for start in range(0, 500, 50):
+        part = slice(start, start + 50)
+        model.partial_fit(texts[part], labels[part], classes=NOUNS)
+    assert model.score(texts[500:], labels[500:]) > 0.9
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(texts), model.predict_proba(texts))
+    loaded.partial_fit(texts[:50], labels[:50])
+
+
+def test_bad_input():
+    texts, labels = reports(50)
+    model = TrellisTextClassifier()
+    with pytest.raises(ValueError, match="wrap it in a list"):
+        model.fit("one text", ["a"])
+    with pytest.raises(ValueError, match=r"X\[1\] must be a text, got None"):
+        model.fit(["a", None], ["a", "b"])
+    with pytest.raises(ValueError, match=r"X\[0\] must be a text, got b'a'"):
+        model.fit([b"a", "b"], ["a", "b"])
+    with pytest.raises(ValueError, match="0 samples"):
+        model.fit([], [])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(texts, labels[:-1])
+    with pytest.raises(ValueError, match="one-dimensional sequence of texts"):
+        model.fit(np.array([texts]), labels)
+    with pytest.raises(ValueError, match="X holds no terms"):
+        model.fit(["...", "?"], ["a", "b"])
+    with pytest.raises(ValueError, match="not fitted"):
+        model.predict(texts)
+    with pytest.raises(ValueError, match="both None"):
+        TrellisTextClassifier(words=None).fit(texts, labels)
+    with pytest.raises(ValueError, match="words must be two lengths"):
+        TrellisTextClassifier(words=(2, 1)).fit(texts, labels)
+    with pytest.raises(ValueError, match="characters must be two lengths"):
+        TrellisTextClassifier(characters=3).fit(texts, labels)
+    with pytest.raises(ValueError, match="min_count must be an integer of at least 1"):
+        TrellisTextClassifier(min_count=0).fit(texts, labels)
+    with pytest.raises(ValueError, match="no term occurs in min_count=999 texts"):
+        TrellisTextClassifier(min_count=999).fit(texts, labels)
+    with pytest.raises(ValueError, match="hash_size must be"):
+        TrellisTextClassifier(hash_size=0).fit(texts, labels)
+    with pytest.raises(ValueError, match="partial_fit needs hash_size"):
+        TrellisTextClassifier(TrellisClassifier.paper(2)).partial_fit(texts, labels)
+    with pytest.raises(AttributeError):
+        TrellisTextClassifier().partial_fit  # noqa: B018  an SVM is not online
