@@ -317,7 +317,7 @@ def test_failed_save_leaves_the_old_file(saved, monkeypatch):
     def full_disk(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(OSError, match="No space left"):
         model.save(path)
     assert path.read_bytes() == before
@@ -357,6 +357,7 @@ def test_kill_during_save_never_loses_the_model(rows, tmp_path):
         TrellisClassifier(30, random_state=seed).fit(X, y).save(tmp_path / name)
     either = {(tmp_path / name).read_bytes() for name in ("first", "second")}
     target, draw, seen = tmp_path / "model", random.Random(0), set()
+    half_way = 0
     command = [sys.executable, "-c", SAVER, tmp_path / "first", tmp_path / "second", target]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as saver:
@@ -364,10 +365,15 @@ def test_kill_during_save_never_loses_the_model(rows, tmp_path):
             saver.stdin.write("go\n")
             saver.stdin.flush()
             child = int(saver.stdout.readline())
-            time.sleep(draw.uniform(0, 0.03))
+            while not list(tmp_path.glob(".model.*")):  # it has begun to write
+                time.sleep(0.0005)
+            time.sleep(draw.uniform(0, 0.005))
             os.kill(child, signal.SIGKILL)
             seen.add(target.read_bytes())
+            for left in tmp_path.glob(".model.*"):
+                half_way += 1
+                left.unlink()
         saver.stdin.close()
     assert seen <= either
+    assert half_way > 0
     assert load_model(target).score(X, y) > 0.5
-    assert list(tmp_path.glob(".model.*.part"))  # some were killed half-way

@@ -18,9 +18,7 @@ import itertools
 import json
 import lzma
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +26,7 @@ import numpy.typing as npt
 
 from . import learners, losses
 from .calibration import Tempered
+from .files import replacing
 from .losses import DecodingLoss, LocalLoss, Loss, get_loss
 from .path_assignment import given_assignment
 from .pruning import Pruning
@@ -70,8 +69,7 @@ def save_model(model: Any, path: PathLike) -> int:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sklearn.datasets import load_digits
+    >>>     >>> from sklearn.datasets import load_digits
     >>> from xtrellis import TrellisClassifier, load_model, save_model
     >>> X, y = load_digits(return_X_y=True)
     >>> clf = TrellisClassifier(random_state=0).fit(X / 16, y)
@@ -88,11 +86,10 @@ def save_model(model: Any, path: PathLike) -> int:
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     facts["format_version"] = VERSION
     facts["checksum"] = _checksum(arrays, facts)
-    target = Path(os.path.realpath(path))
-    with _replacing(target) as beside:
+    with replacing(path) as beside:
         # One entry: of several, safetensors would write another order each time.
         save_file(arrays, beside, metadata={ENTRY: json.dumps(facts)})
-    return target.stat().st_size
+    return os.stat(path).st_size
 
 
 def load_model(path: PathLike, *, verify: bool = True) -> Any:
@@ -590,28 +587,3 @@ def _refusing(path: PathLike) -> Iterator[None]:
             else f"it is not a sound model file ({type(error).__name__}: {error})".splitlines()[0]
         )
         raise ModelFileError(f"{os.fspath(path)}: {reason}") from None
-
-
-@contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A new file beside the target, which takes its place only when it is whole and on disk."""
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    beside = Path(name)
-    try:
-        yield beside
-        with open(beside, "rb+") as file:
-            os.fsync(file.fileno())
-        beside.chmod(mode)
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

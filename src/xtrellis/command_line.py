@@ -1,0 +1,679 @@
+"""The command ``xtrellis``: train, predict, evaluate, prune, choose a width, look inside.
+
+Results go to standard output, everything else to standard error; progress is shown on a terminal
+only. Exit codes: 0 done, 1 the data or a file is wrong, 2 the command is, 130 stopped by Ctrl-C.
+What takes long to import is imported where it is used: ``--help`` is instant.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="xtrellis",
+    help="Extreme multiclass classification: one label out of hundreds to a million classes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+BATCH = 1_024  # texts that are classified at once
+GRACE = 0.7  # seconds that Ctrl-C waits for an orderly end
+
+
+class Format(StrEnum):
+    """Formats of input; see ``xtrellis.readers``."""
+
+    svmlight = "svmlight"
+    tsv = "tsv"
+    fasttext = "fasttext"
+    csv = "csv"
+    lines = "lines"
+
+
+class Training(StrEnum):
+    """Ways to train."""
+
+    local = "local"
+    independent = "independent"
+    paper = "paper"
+    joint = "joint"
+
+
+class LearnerName(StrEnum):
+    """Learners by name."""
+
+    svm = "svm"
+    arow = "arow"
+    perceptron = "perceptron"
+
+
+# What several commands take.
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", "-f", help="Format of the input; told from it if not.")
+]
+TextColumn = Annotated[str, typer.Option(help="Column of a csv file that holds the texts.")]
+LabelColumn = Annotated[str, typer.Option(help="Column of a csv file that holds the labels.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores.")]
+Seed = Annotated[int, typer.Option(help="Seed of all that is random.")]
+Model = Annotated[Path, typer.Argument(help="Model file.", show_default=False)]
+Labelled = Annotated[
+    Path, typer.Argument(help="Rows with labels; - is standard input.", show_default=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON, one line a row or result.")]
+
+
+# ---------------------------------------------------------------------- errors and interrupts
+
+
+def told(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command end in one line and an exit code, whatever happens."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        with _stopping():
+            try:
+                command(*args, **options)
+                sys.stdout.flush()
+            except KeyboardInterrupt:
+                say("stopped")
+                raise typer.Exit(130) from None
+            except BrokenPipeError:  # who reads our output has had enough, as head does
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(141) from None
+            except MemoryError as error:
+                say(f"error: out of memory: {error}")
+                raise typer.Exit(1) from None
+            except (ValueError, OSError) as error:
+                say(f"error: {_one_line(error)}")
+                raise typer.Exit(1) from None
+
+    return run
+
+
+def say(message: str) -> None:
+    """Print a line to standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def _one_line(error: Exception) -> str:
+    """First line of an error; of the system's errors, the file and the reason."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """Let Ctrl-C end the process within a second even amid a long computation.
+
+    Python handles a signal when the computation returns to it. A thread that waits on the signal's
+    wake-up pipe gives it a moment for an orderly end, and then ends the process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while signals := os.read(reading, 1):
+            if signals[0] == signal.SIGINT and not _ended.wait(GRACE):
+                say("stopped")
+                os._exit(130)
+
+    _ended.clear()
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        _ended.set()
+        signal.set_wakeup_fd(before)
+        os.close(writing)
+
+
+_ended = threading.Event()  # the command has taken note of an interrupt, or is over
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from . import __version__
+
+        print(f"xtrellis {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Extreme multiclass classification: one label out of hundreds to a million classes."""
+
+
+# ---------------------------------------------------------------------- train
+
+
+@app.command()
+@told
+def train(
+    rows: Labelled,
+    model: Annotated[Path, typer.Argument(help="File to write.", show_default=False)],
+    format: FormatOption = None,
+    text_column: TextColumn = "text",
+    label_column: LabelColumn = "label",
+    valid: Annotated[
+        Path | None, typer.Option(help="Rows to measure the accuracy and to prune on.")
+    ] = None,
+    prune: Annotated[
+        float | None,
+        typer.Option(help="Prune; accuracy that may be lost, such as 0.01 for one point."),
+    ] = None,
+    width: Annotated[
+        str | None, typer.Option(help="Slice width b, or auto; by default about sqrt(K).")
+    ] = None,
+    training: Annotated[
+        Training, typer.Option(help="How: ours, W-LTLS as in the paper, or LTLS (joint).")
+    ] = Training.local,
+    learner: Annotated[LearnerName, typer.Option(help="What is trained.")] = LearnerName.svm,
+    C: Annotated[float, typer.Option("-C", help="Of the SVM: weight of the loss.")] = 1.0,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
+    words: Annotated[str, typer.Option(help="Words in a term, or 0 for none.")] = "1-2",
+    characters: Annotated[
+        str, typer.Option(help="Characters in a term, such as 3-5; 0 for none.")
+    ] = "0",
+    min_count: Annotated[int, typer.Option(help="Texts that a term must occur in.")] = 1,
+    hash_size: Annotated[
+        int | None, typer.Option(help="Hash terms to so many columns; no vocabulary is kept.")
+    ] = None,
+    jobs: Jobs = -1,
+    seed: Seed = 0,
+) -> None:
+    """Train a model on rows with labels, and write it to a file."""
+    X, y = _read(rows, format, text_column, label_column)
+    classifier = _classifier(training, width, learner, C, epochs, jobs, seed)
+    estimator = classifier
+    if isinstance(X, list):
+        from .text import TrellisTextClassifier
+
+        estimator = TrellisTextClassifier(
+            classifier,
+            words=_lengths("--words", words),
+            characters=_lengths("--characters", characters),
+            min_count=min_count,
+            hash_size=hash_size,
+        )
+    n_features = None if isinstance(X, list) else X.shape[1]
+    X_valid = y_valid = threshold = None
+    if valid is not None:
+        X_valid, y_valid = _read(valid, format, text_column, label_column, n_features)
+        _check_kind(isinstance(X_valid, list), isinstance(X, list), valid)
+    elif prune is not None:
+        threshold = _threshold(estimator, X, y, prune, seed)
+    start = time.perf_counter()
+    estimator.fit(X, y)
+    seconds = time.perf_counter() - start
+    if prune is not None:
+        if threshold is None:
+            estimator.prune(X_valid, y_valid, max_drop=prune)
+        else:
+            estimator.prune(threshold=threshold)
+    size = estimator.save(model)
+    found = getattr(estimator, "classifier_", estimator)
+    say(
+        f"{_count(len(y), 'row')}, {_count(len(estimator.classes_), 'class', 'classes')}, "
+        f"{_count(found.n_features_in_, 'feature')}: trained in {seconds:.1f} s, "
+        f"b = {found.trellis_.slice_width}"
+    )
+    if X_valid is not None:
+        say(f"accuracy on {valid}: {_accuracy(estimator, X_valid, y_valid):.2%}")
+    say(f"{model}: {_size(size)}")
+
+
+def _classifier(
+    training: Training,
+    width: str | None,
+    learner: LearnerName,
+    C: float,
+    epochs: int | None,
+    jobs: int,
+    seed: int,
+) -> Any:
+    """Estimator of these options."""
+    from . import LTLSClassifier, TrellisClassifier
+
+    common: dict[str, Any] = {"n_jobs": jobs, "random_state": seed}
+    b: Any = width
+    if width is not None and width != "auto":
+        if not width.isdecimal():
+            raise typer.BadParameter(f"--width must be a number or auto, got {width!r}")
+        b = int(width)
+    if training is Training.joint:
+        if b == "auto":
+            raise typer.BadParameter("--width auto is not for --training joint: give a number")
+        return LTLSClassifier(b or 2, epochs=epochs or 5, **common)
+    common.update(epochs=epochs, verbose=int(sys.stderr.isatty()))
+    if training is Training.paper:
+        return TrellisClassifier.paper(b if b is not None else 10, **common)
+    return TrellisClassifier(b, training=training.value, learner=learner.value, C=C, **common)
+
+
+def _threshold(estimator: Any, X: Any, y: Any, max_drop: float, seed: int) -> float:
+    """Threshold for pruning, from a model trained on nine tenths of the rows."""
+    import numpy as np
+    from sklearn.base import clone
+
+    rng = np.random.RandomState(seed)
+    shuffled = rng.permutation(len(y))
+    inside, outside = np.sort(shuffled[len(y) // 10 :]), np.sort(shuffled[: len(y) // 10])
+    outside = outside[np.isin(y[outside], y[inside])]
+    if len(outside) == 0:
+        raise ValueError("there are too few rows to hold some out for --prune: give --valid")
+    model = clone(estimator).fit(_take(X, inside), y[inside])
+    model.prune(_take(X, outside), y[outside], max_drop=max_drop)
+    return float(getattr(model, "classifier_", model).pruning_.threshold)
+
+
+def _take(X: Any, rows: Any) -> Any:
+    return [X[row] for row in rows] if isinstance(X, list) else X[rows]
+
+
+# ---------------------------------------------------------------------- predict
+
+
+@app.command()
+@told
+def predict(
+    model: Model,
+    rows: Annotated[Path, typer.Argument(help="Rows; - is standard input.")] = Path("-"),
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; standard output if not.")
+    ] = None,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Labels for a row.")] = 1,
+    proba: Annotated[bool, typer.Option("--proba", "-p", help="Probabilities, too.")] = False,
+    json: Json = False,
+    format: FormatOption = None,
+    text_column: TextColumn = "text",
+    jobs: Jobs = -1,
+) -> None:
+    """Classify rows: a line each, labels and probabilities separated by tabs, best first."""
+    loaded = _load(model, jobs)
+    k = min(top_k, len(loaded.classes_))
+    if str(rows) == "-" and sys.stdin.isatty():
+        say("reading rows from the terminal, one a line; Ctrl-D ends")
+    with _output(output) as write:
+        for batch in _batches(loaded, rows, format, text_column):
+            if k == 1 and not (proba or json):
+                write("".join(f"{label}\n" for label in loaded.predict(batch)))
+                continue
+            labels, shares = loaded.predict_top_k(batch, k)
+            as_line = _json_line if json else _plain_line
+            write(
+                "".join(
+                    as_line(*row, proba or json)
+                    for row in zip(labels.tolist(), shares.tolist(), strict=True)
+                )
+            )
+
+
+def _batches(loaded: Any, source: Path, format: Format | None, text_column: str) -> Iterator[Any]:
+    """Rows to classify, in batches."""
+    from .readers import iter_texts, read_rows
+
+    if not hasattr(loaded, "features_"):
+        n_features = loaded.n_features_in_
+        X, _ = read_rows(
+            _source(source), format=format or "svmlight", labelled=False, n_features=n_features
+        )
+        _check_kind(isinstance(X, list), False, source)
+        yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
+        return
+    texts = iter_texts(_source(source), format=format, text_column=text_column)
+    yield from _as_they_arrive(texts)
+
+
+def _as_they_arrive(texts: Iterator[str]) -> Iterator[list[str]]:
+    """Batches of what has arrived: many texts of a file, single ones of a slow pipe."""
+    import queue
+
+    arrived: queue.Queue[str | BaseException | None] = queue.Queue(4 * BATCH)
+
+    def read() -> None:
+        try:
+            for text in texts:
+                arrived.put(text)
+            arrived.put(None)
+        except BaseException as error:
+            arrived.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    end: BaseException | None = None
+    over = False
+    while not over:
+        batch = []
+        item: Any = arrived.get()
+        while True:
+            if item is None or isinstance(item, BaseException):
+                end, over = item, True
+                break
+            batch.append(item)
+            if len(batch) == BATCH or arrived.empty():
+                break
+            item = arrived.get()
+        if batch:
+            yield batch
+    if end is not None:
+        raise end
+
+
+@contextmanager
+def _output(path: Path | None) -> Iterator[Callable[[str], Any]]:
+    """Where to write lines; a file takes its place only when it is whole."""
+    if path is None or str(path) == "-":
+
+        def write(lines: str) -> None:
+            sys.stdout.write(lines)
+            sys.stdout.flush()
+
+        yield write
+        return
+    from .files import replacing
+
+    with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+        yield file.write
+
+
+def _plain_line(labels: list[Any], shares: list[float], proba: bool) -> str:
+    if not proba:
+        return "\t".join(map(str, labels)) + "\n"
+    pairs = (f"{label}\t{share:.4f}" for label, share in zip(labels, shares, strict=True))
+    return "\t".join(pairs) + "\n"
+
+
+def _json_line(labels: list[Any], shares: list[float], proba: bool) -> str:
+    import json
+
+    content = {"labels": labels, "probabilities": [round(share, 6) for share in shares]}
+    return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+# ---------------------------------------------------------------------- evaluate, prune
+
+
+@app.command()
+@told
+def evaluate(
+    model: Model,
+    rows: Labelled,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="For top-k accuracy.")] = 5,
+    json: Json = False,
+    format: FormatOption = None,
+    text_column: TextColumn = "text",
+    label_column: LabelColumn = "label",
+    jobs: Jobs = -1,
+) -> None:
+    """Measure a model on rows with labels: accuracy, top-k accuracy, calibration, time."""
+    import numpy as np
+
+    loaded = _load(model, jobs)
+    X, y = _read_for(loaded, rows, format, text_column, label_column)
+    k = min(top_k, len(loaded.classes_))
+    start = time.perf_counter()
+    loaded.predict(X)
+    seconds = time.perf_counter() - start
+    labels, shares = loaded.predict_top_k(X, k)
+    right = labels == y[:, np.newaxis]
+    facts = {
+        "rows": len(y),
+        "accuracy": float(right[:, 0].mean()),
+        f"top_{k}_accuracy": float(right.any(axis=1).mean()),
+        "mean_probability": float(shares[:, 0].mean()),
+        "rows_of_unknown_classes": int((~np.isin(y, loaded.classes_)).sum()),
+        "microseconds_a_row": seconds / len(y) * 1e6,
+    }
+    _print_facts(facts, json)
+
+
+@app.command()
+@told
+def prune(
+    model: Model,
+    rows: Annotated[
+        Path,
+        typer.Argument(help="Rows with labels that it was not trained on.", show_default=False),
+    ],
+    pruned: Annotated[Path, typer.Argument(help="File to write.", show_default=False)],
+    max_drop: Annotated[float, typer.Option(help="Accuracy that may be lost.")] = 0.01,
+    threshold: Annotated[
+        float | None, typer.Option(help="Remove weights up to this size; only measure on the rows.")
+    ] = None,
+    half: Annotated[bool, typer.Option(help="Round weights to half precision.")] = True,
+    format: FormatOption = None,
+    text_column: TextColumn = "text",
+    label_column: LabelColumn = "label",
+    jobs: Jobs = -1,
+) -> None:
+    """Remove small weights of a model, and write the smaller model to a file."""
+    loaded = _load(model, jobs)
+    X, y = _read_for(loaded, rows, format, text_column, label_column)
+    loaded.prune(X, y, max_drop=max_drop, threshold=threshold, half=half)
+    done = getattr(loaded, "classifier_", loaded).pruning_
+    size = loaded.save(pruned)
+    say(
+        f"weights of at most {done.threshold:.4g} removed: {done.n_before:,} -> {done.n_after:,}, "
+        f"accuracy {done.accuracy_before:.2%} -> {done.accuracy_after:.2%}"
+    )
+    say(f"{pruned}: {_size(size)}, before {_size(model.stat().st_size)}")
+
+
+# ---------------------------------------------------------------------- widths, inspect, demo
+
+
+@app.command()
+@told
+def widths(
+    rows: Labelled,
+    widths: Annotated[
+        str | None, typer.Option(help="Widths to try, such as 2,5,10; a ladder if not.")
+    ] = None,
+    max_bytes: Annotated[float | None, typer.Option(help="Bytes that weights may take.")] = None,
+    training: Annotated[Training, typer.Option(help="How.")] = Training.local,
+    learner: Annotated[LearnerName, typer.Option(help="What is trained.")] = LearnerName.svm,
+    C: Annotated[float, typer.Option("-C", help="Of the SVM: weight of the loss.")] = 1.0,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Picture to write.")] = None,
+    format: FormatOption = None,
+    text_column: TextColumn = "text",
+    label_column: LabelColumn = "label",
+    jobs: Jobs = -1,
+    seed: Seed = 0,
+) -> None:
+    """Train a ladder of slice widths and say which one the training data speak for."""
+    from .width_selection import select_slice_width
+
+    if training is Training.joint:
+        raise typer.BadParameter("--training joint has no bound to choose a width by")
+    X, y = _read(rows, format, text_column, label_column)
+    if isinstance(X, list):
+        from .text import TextFeatures
+
+        X = TextFeatures((1, 2), None, None).fit_transform(X, 1)
+    estimator = _classifier(training, None, learner, C, epochs, jobs, seed)
+    ladder = None if widths is None else _numbers("--widths", widths)
+    selection = select_slice_width(
+        X,
+        y,
+        estimator=estimator,
+        widths=ladder,
+        max_bytes=max_bytes,
+        verbose=int(sys.stderr.isatty()),
+    )
+    if selection.interrupted:
+        _ended.set()
+    print(selection.table(), flush=True)
+    if plot is not None:
+        from .files import replacing
+
+        with replacing(plot) as beside:
+            selection.plot(beside)
+        say(f"picture: {plot}")
+    if selection.interrupted:
+        raise typer.Exit(130)
+
+
+@app.command()
+@told
+def inspect(model: Model, json: Json = False) -> None:
+    """Look inside a model file: what it was trained on, its graph, weights and settings."""
+    from .model_file import load_model
+
+    loaded = load_model(model)
+    found = getattr(loaded, "classifier_", loaded)
+    trellis, weights = found.trellis_, found.weights_
+    facts: dict[str, Any] = {
+        "file": str(model),
+        "bytes": model.stat().st_size,
+        "estimator": type(loaded).__name__,
+        "classes": trellis.n_classes,
+        "labels": ", ".join(map(str, loaded.classes_[:5])) + ", ...",
+        "features": found.n_features_in_,
+        "slice_width": trellis.slice_width,
+        "slices": trellis.n_slices,
+        "edges": trellis.n_edges,
+        "weights": weights.n_nonzero,
+        "share_of_weights": weights.n_nonzero / max(1, trellis.n_edges * found.n_features_in_),
+        "features_with_weights": weights.n_seen,
+        "decoding": repr(found.loss_),
+        "temperature": found.temperature_,
+        "settings": " ".join(repr(loaded).split()),
+    }
+    if hasattr(found, "pruning_"):
+        facts["pruned_at"] = found.pruning_.threshold
+    _print_facts(facts, json)
+
+
+@app.command()
+@told
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the report and its pictures.")
+    ] = Path("demo_output"),
+    jobs: Jobs = -1,
+) -> None:
+    """Run every part on bundled data, diagnosis wordings to ICD-10-CM codes."""
+    from .demo import run
+
+    run(output, jobs)
+
+
+# ---------------------------------------------------------------------- in and out
+
+
+def _load(model: Path, jobs: int) -> Any:
+    """Model of a file, to predict with so many threads."""
+    from .model_file import load_model
+
+    loaded = load_model(model)
+    getattr(loaded, "classifier_", loaded).n_jobs = jobs
+    return loaded
+
+
+def _source(path: Path) -> Any:
+    return sys.stdin.buffer if str(path) == "-" else path
+
+
+def _read(
+    path: Path,
+    format: Format | None,
+    text_column: str,
+    label_column: str,
+    n_features: int | None = None,
+) -> tuple[Any, Any]:
+    """Rows and labels."""
+    from .readers import read_rows
+
+    return read_rows(
+        _source(path),
+        format=None if format is None else format.value,
+        text_column=text_column,
+        label_column=label_column,
+        n_features=n_features,
+    )
+
+
+def _read_for(
+    loaded: Any, path: Path, format: Format | None, text_column: str, label_column: str
+) -> tuple[Any, Any]:
+    """Rows and labels of the kind that a model takes."""
+    takes_text = hasattr(loaded, "features_")
+    n_features = None if takes_text else loaded.n_features_in_
+    X, y = _read(path, format, text_column, label_column, n_features)
+    _check_kind(isinstance(X, list), takes_text, path)
+    return X, y
+
+
+def _check_kind(is_text: bool, wants_text: bool, path: Path) -> None:
+    if is_text != wants_text:
+        kinds = "texts", "svmlight features"
+        found, wanted = kinds if is_text else kinds[::-1]
+        raise ValueError(
+            f"{path}: these are {found}, and the model takes {wanted}; if the format was told "
+            f"wrongly, give --format"
+        )
+
+
+def _accuracy(model: Any, X: Any, y: Any) -> float:
+    return float((model.predict(X) == y).mean())
+
+
+def _lengths(option: str, text: str) -> tuple[int, int] | None:
+    """Range such as 1-2, or one number; 0 is none."""
+    first, _, last = text.partition("-")
+    if not first.isdecimal() or not (last or first).isdecimal():
+        raise typer.BadParameter(f"{option} must be a range such as 1-2, or 0; got {text!r}")
+    return None if int(first) == 0 else (int(first), int(last or first))
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"{option} must be numbers such as 2,5,10; got {text!r}")
+    return [int(part) for part in parts]
+
+
+def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
+    """Facts as one line of JSON, or as a table."""
+    if as_json:
+        import json
+
+        print(json.dumps(facts))
+        return
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        text = f"{fact:,}" if isinstance(fact, int) else fact
+        if isinstance(fact, float):
+            text = f"{fact:.4f}"
+        print(f"{name.replace('_', ' '):{width}}  {text}")
+
+
+def _count(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:.2f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.1f} kB"
