@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import IO, Any, cast
 
-Source = str | os.PathLike[str] | BinaryIO
+Source = str | os.PathLike[str] | IO[bytes]
 
 MAX_LINE = 2**26  # bytes
 _PIECE = 2**16  # bytes read at once, and decompressed at once
@@ -54,7 +54,8 @@ class Stream:
         self.name = name
         self.line = 0
         self._ahead: list[bytes] = []
-        self._chunks = self._checked(_chunks(_Input(file, name)))
+        self._input = _Input(file, name)
+        self._chunks = self._checked(_chunks(self._input))
 
     def head(self) -> bytes:
         """The first lines, or the beginning of a long one; they stay in the stream."""
@@ -94,8 +95,8 @@ class Stream:
             self.line += last.count(b"\n")
 
     def check_ahead(self) -> None:
-        """Look some way ahead for damage, as an error."""
-        left = _LOOK_AHEAD
+        """Look some way ahead in compressed data for damage, which is an error."""
+        left = _LOOK_AHEAD if self._input.packed else 0
         while left > 0 and (chunk := next(self._chunks, b"")):
             left -= len(chunk)
 
@@ -188,6 +189,7 @@ class _Input:
         self._name = name
         self._back = b""
         self.taken = 0  # bytes read
+        self.packed = False
 
     def read(self, size: int = -1) -> bytes:
         """What there is, up to ``size`` bytes; but all of the few that headers ask for."""
@@ -230,6 +232,7 @@ def _chunks(source: _Input) -> Iterator[bytes]:
         while data := source.read():
             yield data
         return
+    source.packed = True
     expanded = 0
     try:
         for piece in pieces:
@@ -253,7 +256,7 @@ def _chunks(source: _Input) -> Iterator[bytes]:
 
 
 def _gunzipped(source: _Input) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=source) as file:  # type: ignore[arg-type]
+    with gzip.GzipFile(fileobj=cast("IO[bytes]", source)) as file:  # it only reads
         while data := file.read1(_PIECE):
             yield data
 
