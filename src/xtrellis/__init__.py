@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .classifier import TrellisClassifier
     from .codebook import codewords, hamming_distance, minimum_distance
+    from .datasets import fetch_paper_set, load_icd10cm, load_wordnet
     from .decoding import best_paths, k_best_paths, log_partition, path_log_probabilities
     from .learners import Arow, AveragedPerceptron, Learner, LinearSVM, SklearnLearner
     from .losses import LocalLoss, Loss, PathHinge, VertexSoftmax, get_loss
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
         similarity_assignment,
     )
     from .plots import draw_trellis
+    from .readers import read_text
+    from .svmlight import read_svmlight
     from .text import TrellisTextClassifier
     from .trellis import Trellis
     from .width_selection import default_slice_width
@@ -63,6 +66,11 @@ _HOME = {
     "Arow": "learners",
     "AveragedPerceptron": "learners",
     "SklearnLearner": "learners",
+    "read_svmlight": "svmlight",
+    "read_text": "readers",
+    "load_icd10cm": "datasets",
+    "load_wordnet": "datasets",
+    "fetch_paper_set": "datasets",
 }
 
 __all__ = [
@@ -87,15 +95,20 @@ __all__ = [
     "codewords",
     "default_slice_width",
     "draw_trellis",
+    "fetch_paper_set",
     "get_loss",
     "given_assignment",
     "hamming_distance",
     "k_best_paths",
+    "load_icd10cm",
     "load_model",
+    "load_wordnet",
     "log_partition",
     "minimum_distance",
     "path_log_probabilities",
     "random_assignment",
+    "read_svmlight",
+    "read_text",
     "save_model",
     "similarity_assignment",
 ]
