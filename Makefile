@@ -14,7 +14,7 @@ help:
 	@echo "make bench  run the benchmarks, some on data sets in XTRELLIS_DATA (benchmarks/sets.py)"
 
 demo: $(BASE_STAMP)
-	$(RUN) examples/demo.py
+	$(VENV)/bin/xtrellis demo
 
 test: $(DEV_STAMP)
 	$(RUN) -m pytest -n auto

@@ -331,11 +331,11 @@ def test_pickle(data, fitted):
 
 def test_progress_bar_shows_loss_and_time(data, capsys):
     TrellisClassifier(5, verbose=1, random_state=0).fit(*data)
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr().err
     assert "training" in shown
     assert "loss" in shown
     TrellisClassifier(5, random_state=0).fit(*data)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
 
 
 def corrupted(value):

@@ -27,12 +27,18 @@ if TYPE_CHECKING:
         random_assignment,
         similarity_assignment,
     )
-    from .plots import draw_trellis
+    from .plots import draw_trade_off, draw_trellis, draw_widths
+    from .pruning import held_out_threshold
     from .readers import read_text
     from .svmlight import read_svmlight
     from .text import TrellisTextClassifier
     from .trellis import Trellis
-    from .width_selection import default_slice_width
+    from .width_selection import (
+        WidthSelection,
+        WidthTrial,
+        default_slice_width,
+        select_slice_width,
+    )
 
 _HOME = {
     "Trellis": "trellis",
@@ -54,11 +60,17 @@ _HOME = {
     "log_partition": "decoding",
     "path_log_probabilities": "decoding",
     "draw_trellis": "plots",
+    "draw_trade_off": "plots",
+    "draw_widths": "plots",
     "TrellisClassifier": "classifier",
+    "WidthSelection": "width_selection",
+    "WidthTrial": "width_selection",
     "default_slice_width": "width_selection",
     "ModelFileError": "model_file",
     "load_model": "model_file",
     "save_model": "model_file",
+    "select_slice_width": "width_selection",
+    "held_out_threshold": "pruning",
     "LTLSClassifier": "ltls",
     "TrellisTextClassifier": "text",
     "Learner": "learners",
@@ -90,15 +102,20 @@ __all__ = [
     "TrellisClassifier",
     "TrellisTextClassifier",
     "VertexSoftmax",
+    "WidthSelection",
+    "WidthTrial",
     "__version__",
     "best_paths",
     "codewords",
     "default_slice_width",
+    "draw_trade_off",
     "draw_trellis",
+    "draw_widths",
     "fetch_paper_set",
     "get_loss",
     "given_assignment",
     "hamming_distance",
+    "held_out_threshold",
     "k_best_paths",
     "load_icd10cm",
     "load_model",
@@ -110,6 +127,7 @@ __all__ = [
     "read_svmlight",
     "read_text",
     "save_model",
+    "select_slice_width",
     "similarity_assignment",
 ]
 

@@ -9,7 +9,7 @@ but no prediction, is chosen so that predictions are as often right as they clai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -115,6 +115,25 @@ def fit_temperature(
         return (float(shares @ np.exp(np.concatenate(log_p))) - accuracy) ** 2 / variance
 
     return _minimise(misfit, 1.0, 1.0)[0]
+
+
+def log_loss(
+    trellis: Trellis,
+    margins: Iterable[FloatArray],
+    paths: IntArray,
+    loss: DecodingLoss,
+    weights: FloatArray | None = None,
+) -> float:
+    """Mean of -log2 p(true path) over batches of margins; at least the share of wrong best paths.
+
+    A path that is not the best has a probability of at most one half, and so adds at least 1.
+    """
+    log_p, start = [], 0
+    for batch in margins:
+        truth = paths[start : start + len(batch), np.newaxis]
+        log_p.append(path_log_probabilities(trellis, batch, truth, loss)[:, 0])
+        start += len(batch)
+    return float(-np.average(np.concatenate(log_p), weights=weights) / np.log(2))
 
 
 def _choices(

@@ -8,6 +8,7 @@ to a temperature (``calibration``). Predictions are in ``prediction``.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -53,9 +54,11 @@ from .training import (
 )
 from .trellis import IntArray, Trellis
 from .weights import EdgeWeights
-from .width_selection import default_slice_width
+from .width_selection import default_slice_width, select_slice_width
 
 _SAMPLE = 2_000  # training rows that the training error is measured on
+
+_FITTED = ("weights_", "loss_", "temperature_", "probability_loss_", "held_out_loss_")
 
 
 class TrellisClassifier(TrellisPredictor):
@@ -63,9 +66,10 @@ class TrellisClassifier(TrellisPredictor):
 
     Parameters
     ----------
-    slice_width : int or None, default=None
+    slice_width : int, "auto" or None, default=None
         Vertices in a slice of the trellis, b, from 2 (smallest model) to the number of classes
-        (one-vs-rest). None chooses by :func:`default_slice_width`.
+        (one-vs-rest). None chooses by :func:`default_slice_width`; "auto" trains a ladder of
+        widths and keeps one, by :func:`select_slice_width`.
     training : {"local", "independent"}, default="local"
         Whether an edge learns from the rows whose path passes its tail, or from all rows.
     learner : {"svm", "arow", "perceptron"}, Learner or scikit-learn classifier, default="svm"
@@ -112,6 +116,10 @@ class TrellisClassifier(TrellisPredictor):
     loss_ : decoding loss
     temperature_ : float
     history_ : History
+    held_out_loss_ : float
+        Mean of -log2 p(true class) on the rows held out for calibration; nan if there were none.
+    width_selection_ : WidthSelection
+        With ``slice_width="auto"``: the widths tried. The width itself is that of ``trellis_``.
     n_features_in_ : int
 
     Examples
@@ -129,7 +137,7 @@ class TrellisClassifier(TrellisPredictor):
 
     def __init__(
         self,
-        slice_width: int | None = None,
+        slice_width: int | str | None = None,
         *,
         training: str = "local",
         learner: Any = "svm",
@@ -167,7 +175,7 @@ class TrellisClassifier(TrellisPredictor):
         self.verbose = verbose
 
     @classmethod
-    def paper(cls, slice_width: int, **parameters: Any) -> Self:
+    def paper(cls, slice_width: int | str, **parameters: Any) -> Self:
         """The paper's W-LTLS: independent AROW, random assignment, exponential decoding.
 
         >>> TrellisClassifier.paper(10, random_state=0)
@@ -204,6 +212,9 @@ class TrellisClassifier(TrellisPredictor):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Train; may leave the estimator half-way if it fails."""
         learner = self._checked_settings()
+        if self.slice_width == "auto":
+            return self._fit_auto(X, y, sample_weight)
+        self.__dict__.pop("width_selection_", None)
         rng = check_random_state(self.random_state)
         X, codes, weights = self._encode(X, y, sample_weight)
         self.code_ = self._code
@@ -225,6 +236,17 @@ class TrellisClassifier(TrellisPredictor):
             held_out_paths = self.trellis_.path_numbers(rows.path_edges[trained.sample])
             self._calibrate(trained.sample_margins, held_out_paths, rows.weights[trained.sample])
         self._measure_training_error(X, codes, weights, rng)
+        return self
+
+    def _fit_auto(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Become the classifier that width selection chooses."""
+        selection = select_slice_width(
+            X, y, estimator=self, sample_weight=sample_weight, verbose=self.verbose
+        )
+        settings = self.get_params(deep=False)
+        found = vars(selection.classifier)
+        self.__dict__.update({name: found[name] for name in found if name not in settings})
+        self.width_selection_ = replace(selection, classifier=None)
         return self
 
     def _encode(
@@ -249,12 +271,12 @@ class TrellisClassifier(TrellisPredictor):
     def _width(self, n_classes: int) -> int:
         if self.slice_width is None:
             return default_slice_width(n_classes)
-        if self.slice_width > n_classes:
+        width = int(self.slice_width)
+        if width > n_classes:
             raise ValueError(
-                f"slice_width must be from 2 to the number of classes ({n_classes}), "
-                f"got {self.slice_width}"
+                f"slice_width must be from 2 to the number of classes ({n_classes}), got {width}"
             )
-        return int(self.slice_width)
+        return width
 
     def _train(
         self, rows: TrainingRows, learner: Learner, rng: np.random.RandomState
@@ -281,7 +303,7 @@ class TrellisClassifier(TrellisPredictor):
             self.loss_ = calibration.LOCAL if self._code == "ternary" else get_loss("exponential")
         else:
             self.loss_ = get_loss(self.decoding, code=self._code)
-        self.temperature_ = 1.0
+        self.temperature_, self.held_out_loss_ = 1.0, np.nan
         self.probability_loss_: DecodingLoss = self.loss_
 
     def _calibrate(self, margins: Any, paths: IntArray, weights: Any) -> None:
@@ -293,6 +315,9 @@ class TrellisClassifier(TrellisPredictor):
             self.loss_ = calibration.fit_softmax(*given)
         self.temperature_ = calibration.fit_temperature(*given, self.loss_, self.n_jobs)
         self.probability_loss_ = calibration.Tempered(self.loss_, self.temperature_)
+        self.held_out_loss_ = calibration.log_loss(
+            self.trellis_, [margins], paths, self.probability_loss_, weights
+        )
 
     def _fit_early_stopping(
         self,
@@ -343,10 +368,10 @@ class TrellisClassifier(TrellisPredictor):
             waited += 1
             if accuracy > best:
                 best, waited = accuracy, 0
-                kept = self.weights_, self.loss_, self.temperature_, self.probability_loss_
+                kept = {name: vars(self)[name] for name in _FITTED}
             if waited >= self.n_iter_no_change:
                 break
-        self.weights_, self.loss_, self.temperature_, self.probability_loss_ = kept
+        self.__dict__.update(kept)
 
     def _measure_training_error(
         self,
@@ -381,6 +406,10 @@ class TrellisClassifier(TrellisPredictor):
         """Learn from a batch; may leave the estimator half-way if it fails."""
         learner = self._checked_settings()
         first = not hasattr(self, "classes_")
+        if first and self.slice_width == "auto":
+            raise ValueError(
+                "slice_width='auto' needs all rows at once: give partial_fit a number, or None"
+            )
         if first and classes is None:
             raise ValueError("classes must be given at the first call of partial_fit")
         if isinstance(self.class_weight, str):
@@ -436,7 +465,13 @@ class TrellisClassifier(TrellisPredictor):
         """Learner of these settings, or an error that names the parameter that is wrong."""
         if self.training not in ("local", "independent"):
             raise ValueError(f"training must be 'local' or 'independent', got {self.training!r}")
-        if self.slice_width is not None:
+        if isinstance(self.slice_width, str):
+            if self.slice_width != "auto":
+                raise ValueError(
+                    f"slice_width must be an integer of at least 2, 'auto' or None, "
+                    f"got {self.slice_width!r}"
+                )
+        elif self.slice_width is not None:
             check_integer("slice_width", self.slice_width, 2)
         if self.epochs is not None:
             check_integer("epochs", self.epochs, 1)

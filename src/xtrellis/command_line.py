@@ -224,7 +224,9 @@ def train(
         X_valid, y_valid = _read(valid, format, text_column, label_column, n_features)
         _check_kind(isinstance(X_valid, list), isinstance(X, list), valid)
     elif prune is not None:
-        threshold = _threshold(estimator, X, y, prune, seed)
+        from .pruning import held_out_threshold
+
+        threshold = held_out_threshold(estimator, X, y, prune, seed)
     start = time.perf_counter()
     estimator.fit(X, y)
     seconds = time.perf_counter() - start
@@ -273,26 +275,6 @@ def _classifier(
     return TrellisClassifier(b, training=training.value, learner=learner.value, C=C, **common)
 
 
-def _threshold(estimator: Any, X: Any, y: Any, max_drop: float, seed: int) -> float:
-    """Threshold for pruning, from a model trained on nine tenths of the rows."""
-    import numpy as np
-    from sklearn.base import clone
-
-    rng = np.random.RandomState(seed)
-    shuffled = rng.permutation(len(y))
-    inside, outside = np.sort(shuffled[len(y) // 10 :]), np.sort(shuffled[: len(y) // 10])
-    outside = outside[np.isin(y[outside], y[inside])]
-    if len(outside) == 0:
-        raise ValueError("there are too few rows to hold some out for --prune: give --valid")
-    model = clone(estimator).fit(_take(X, inside), y[inside])
-    model.prune(_take(X, outside), y[outside], max_drop=max_drop)
-    return float(getattr(model, "classifier_", model).pruning_.threshold)
-
-
-def _take(X: Any, rows: Any) -> Any:
-    return [X[row] for row in rows] if isinstance(X, list) else X[rows]
-
-
 # ---------------------------------------------------------------------- predict
 
 
@@ -338,12 +320,19 @@ def _batches(loaded: Any, source: Path, format: Format | None, text_column: str)
     if not hasattr(loaded, "features_"):
         n_features = loaded.n_features_in_
         X, _ = read_rows(
-            _source(source), format=format or "svmlight", labelled=False, n_features=n_features
+            _source(source),
+            format="svmlight" if format is None else format.value,
+            labelled=False,
+            n_features=n_features,
         )
         _check_kind(isinstance(X, list), False, source)
         yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
         return
-    texts = iter_texts(_source(source), format=format, text_column=text_column)
+    texts = iter_texts(
+        _source(source),
+        format=None if format is None else format.value,
+        text_column=text_column,
+    )
     yield from _as_they_arrive(texts)
 
 

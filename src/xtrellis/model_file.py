@@ -160,6 +160,8 @@ def pack(model: Any) -> tuple[Arrays, Facts]:
         "assignment": _smallest_integers(model.assignment_.path_of_class),
     }
     _pack_labels("classes", model.classes_, arrays, facts)
+    if hasattr(model, "held_out_loss_"):
+        facts["held_out_loss"] = float(model.held_out_loss_)
     if hasattr(model, "pruning_"):
         facts["pruning"] = dataclasses.asdict(model.pruning_)
     if hasattr(model, "feature_names_in_"):
@@ -191,6 +193,8 @@ def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
     model.probability_loss_ = _unpack_loss(facts["probability_loss"], trellis)
     model.temperature_ = float(facts["temperature"])
     model.history_ = History(**facts["history"])
+    if "held_out_loss" in facts:
+        model.held_out_loss_ = float(facts["held_out_loss"])
     if "pruning" in facts:
         steps = tuple(map(tuple, facts["pruning"].pop("steps")))
         model.pruning_ = Pruning(**facts["pruning"], steps=steps)

@@ -1,7 +1,8 @@
-"""Pictures: the trellis graph, as in the paper's figures."""
+"""Pictures: the trellis graph, the choice of its width, trade-offs, as in the paper's figures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +12,22 @@ from .trellis import Trellis, checked_integer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .width_selection import WidthSelection
+
 _MAX_EDGES = 5_000  # more than this is a black rectangle
 _EDGE, _EXIT, _PATH, _INK = "#b8c0cc", "#8a94a6", "#0b5fd3", "#1d2633"
+_ERROR = "#c2410c"
+_FAMILIES = (  # distinct for readers who do not tell red from green, too
+    "#0b5fd3",
+    "#c2410c",
+    "#1d2633",
+    "#0f9d76",
+    "#8e44ad",
+    "#b8860b",
+    "#d6336c",
+    "#5f6b7a",
+)
+WIDTHS_SIZE = 7.0, 4.5  # inches of the picture of widths
 
 
 def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = None) -> Axes:
@@ -91,6 +106,137 @@ def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = No
     ax.set_axis_off()
     ax.set_xlim(-0.9, trellis.n_slices + 1.7)
     ax.set_ylim(-top - 0.9, ceiling + 0.3)
+    return ax
+
+
+def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
+    """Draw what widths gave against the size of their models, and mark the one chosen.
+
+    As the second row of the paper's figure in Appendix E.2: training error and its bound on
+    logarithmic axes, a point a width; where the choice went by the log loss, this in place of the
+    bound.
+
+    Parameters
+    ----------
+    selection : WidthSelection
+        What :func:`select_slice_width` found.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xtrellis import draw_widths, select_slice_width
+    >>> X, y = load_digits(return_X_y=True)
+    >>> selection = select_slice_width(X / 16, y, widths=[2, 4], random_state=0)
+    >>> draw_widths(selection).get_xlabel()
+    'weights (MB)'
+    """
+    from matplotlib import pyplot as plt
+    from matplotlib.patheffects import withStroke
+
+    if ax is None:
+        ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
+    by_bound = selection.criterion == "bound"
+    label = "its bound ℓε / (ρ L(0))" if by_bound else "log loss (bits)"
+    sizes = [trial.model_bytes / 2**20 for trial in selection.rows]
+    values = [getattr(trial, selection.criterion) for trial in selection.rows]
+    # A logarithm cannot show that there is no error.
+    errors = [trial.training_error or np.nan for trial in selection.rows]
+    ax.plot(sizes, errors, "s-", ms=5, lw=1.4, color=_ERROR, label="training error")
+    ax.plot(sizes, values, "o-", ms=5, lw=1.4, color=_PATH, label=label)
+    for trial, size, value in zip(selection.rows, sizes, values, strict=True):
+        if trial.slice_width == selection.slice_width:
+            ax.plot(size, value, "o", ms=12, mfc="none", mec=_INK, mew=1.6, ls="", label="chosen")
+            ax.axvline(size, color=_EDGE, lw=1, ls="--", zorder=0)
+        ax.annotate(
+            f"b = {trial.slice_width}\n{value:.3g}",
+            (size, value),
+            (0, 8),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=_INK,
+            path_effects=[withStroke(linewidth=3, foreground="white")],
+        )
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("{x:.3g}" if max(sizes) < 10 * min(sizes) else "")
+    ax.margins(0.08, 0.18)
+    ax.set_xlabel("weights (MB)")
+    ax.set_ylabel(f"training error and {'its bound' if by_bound else label}")
+    ax.set_title(f"slice width chosen: b = {selection.slice_width}")
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_trade_off(
+    groups: Mapping[str, Sequence[tuple[float, float, str]]],
+    x_label: str,
+    y_label: str = "test accuracy (%)",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what systems give against what they cost: points and, along a family, a line.
+
+    Parameters
+    ----------
+    groups : dict of str to list of (cost, value, label)
+        For each family of systems its points; several of them are joined by a line.
+    x_label, y_label : str
+        What the axes show; the cost is on a logarithmic one.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from xtrellis import draw_trade_off
+    >>> draw_trade_off(
+    ...     {"ours": [(0.5, 89.4, "b = 40"), (0.3, 88.5, "b = 10")], "OVR": [(30, 89.0, "")]},
+    ...     "model file (MB)").get_xlabel()
+    'model file (MB)'
+    """
+    from matplotlib import pyplot as plt
+    from matplotlib.patheffects import withStroke
+
+    if ax is None:
+        ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
+    for number, (name, points) in enumerate(groups.items()):
+        points = sorted(points)
+        color = _FAMILIES[number % len(_FAMILIES)]
+        marker = "osD^vPX*"[number % 8]
+        style = "-" if len(points) > 1 else ""
+        xs, ys = [point[0] for point in points], [point[1] for point in points]
+        ax.plot(xs, ys, marker + style, ms=6, lw=1.4, color=color, label=name)
+        for x, y, label in points:
+            ax.annotate(
+                label,
+                (x, y),
+                (0, 7),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+                color=_INK,
+                path_effects=[withStroke(linewidth=3, foreground="white")],
+            )
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.margins(0.1, 0.12)
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.grid(True, color="#e5e8ee", lw=0.8)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.legend(frameon=False, fontsize=8.5)
     return ax
 
 

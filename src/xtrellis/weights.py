@@ -181,6 +181,11 @@ def dense_features(
     return in_rows, np.where(in_rows, np.cumsum(in_rows) - 1, -1).astype(np.int32)
 
 
+def least_bytes(n_features: int, n_edges: int) -> int:
+    """Memory of a matrix without a single weight: its biases, and where features have theirs."""
+    return 4 * n_edges + 4 * n_features + 8 * (n_features + 1)
+
+
 def join_blocks(blocks: Sequence[FinishedBlock], n_features: int, n_edges: int) -> EdgeWeights:
     """One matrix of all blocks."""
     from .kernels import margins as kernels
