@@ -102,7 +102,7 @@ def compare(X: Any, y: Any, X_test: Any, y_test: Any, output: Path, n_jobs: int)
     ]
     print("compiling kernels, once on a machine ...", flush=True)
     for model in (systems[0][3], _paper(5, common), TrellisClassifier(5), _one_vs_rest(50, {})):
-        few = clone(model).fit(X[:2_000], np.arange(2_000) % 50)
+        few = clone(model).fit(X[:2_000], np.arange(min(2_000, X.shape[0])) % 50)
         few.predict_top_k(X[:10])
         few.predict(X[:10])
     print(_line(HEADER), flush=True)
