@@ -25,8 +25,8 @@ _FEW = 8  # bytes, of a header
 _BLOCK = 2**22  # bytes of whole lines handled at once
 _LOOK_AHEAD = 2**24  # bytes; bzip2 has a checksum every 900 kB
 _HEAD = 2**14  # bytes enough to tell a format
-_MAX_EXPANSION = 300  # times the compressed size: text in natural use shrinks 3 to 30-fold ...
-_FREE_EXPANSION = 2**28  # ... but so many bytes are taken from any file
+_MAX_EXPANSION = 100  # times the compressed size: text in natural use shrinks 3 to 30-fold ...
+_FREE_EXPANSION = 2**26  # ... but so many bytes are taken from any file
 _XZ_MEMORY = 2**28  # bytes: xz -9 needs 65 MiB to unpack
 _SHOWN = 40  # characters of a wrong word that a message shows
 

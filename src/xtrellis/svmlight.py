@@ -23,12 +23,12 @@ class _Block:
 
     indices: npt.NDArray[np.int32]
     values: npt.NDArray[np.float32]
-    row_stops: npt.NDArray[np.int64]
+    row_stops: npt.NDArray[np.int32]
     lines: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int64]
     label_kinds: npt.NDArray[np.int8]
     names: bytes
-    name_stops: npt.NDArray[np.int64]
+    name_stops: npt.NDArray[np.int32]
 
 
 def read_svmlight(
@@ -135,7 +135,8 @@ def _parse(stream: Stream, text: bytes, labelled: bool) -> _Block:
     n_lines, n_pairs = text.count(b"\n"), text.count(b":")
     indices = np.empty(n_pairs, np.int32)
     values = np.empty(n_pairs, np.float32)
-    row_stops, lines, labels, name_stops = np.empty((4, n_lines), np.int64)
+    row_stops, lines, name_stops = np.empty((3, n_lines), np.int32)  # a block has few
+    labels = np.empty(n_lines, np.int64)
     label_kinds = np.empty(n_lines, np.int8)
     names = np.empty(len(text), np.uint8)
     unsure = np.empty((n_pairs, 2), np.int64)
@@ -153,7 +154,7 @@ def _parse(stream: Stream, text: bytes, labelled: bool) -> _Block:
         indices[:n_values].copy(),
         values[:n_values].copy(),
         row_stops[:n_rows],
-        lines[:n_rows] + stream.line + 1,
+        lines[:n_rows] + np.int64(stream.line + 1),
         labels[:n_rows],
         label_kinds[:n_rows],
         names[:n_names].tobytes(),
