@@ -20,7 +20,7 @@ def test_target_is_replaced_only_at_the_end(tmp_path):
 def test_failure_leaves_the_old_file(tmp_path):
     target = tmp_path / "target"
     target.write_text("old")
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012, SIM117
         with replacing(target) as beside:
             beside.write_text("new")
             raise KeyboardInterrupt

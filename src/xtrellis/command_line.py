@@ -90,10 +90,9 @@ def told(command: Callable[..., None]) -> Callable[..., None]:
                 sys.stdout.flush()
             except KeyboardInterrupt:
                 say("stopped")
-                raise typer.Exit(130) from None
+                _end(130)
             except BrokenPipeError:  # who reads our output has had enough, as head does
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(141) from None
+                _end(141)
             except MemoryError as error:
                 say(f"error: out of memory: {error}")
                 raise typer.Exit(1) from None
@@ -102,6 +101,12 @@ def told(command: Callable[..., None]) -> Callable[..., None]:
                 raise typer.Exit(1) from None
 
     return run
+
+
+def _end(code: int) -> None:
+    """End the process at once: a thread may still wait for input, which Python would wait for."""
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def say(message: str) -> None:

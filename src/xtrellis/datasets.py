@@ -124,8 +124,8 @@ class PaperSet:
 
 # Addresses: those of PD-Sparse's own examples/Makefile (github.com/a061105/ExtremeMulticlass, as of
 # commit ff752c5), which its page www.cs.utexas.edu/~xrhuang/PDSparse points to; that Makefile
-# leaves out imageNet's, which is from a script of other users that repeats all the others
-# (github.com/mwydmuch/datasets4vw). dl=1 asks for the file rather than a page about it.
+# leaves out imageNet's, which is from a public script that repeats all the others.
+# dl=1 asks for the file rather than a page about it.
 _DROPBOX = "https://www.dropbox.com/s/"
 PAPER_SETS = {
     "sector": PaperSet(105, 55_197, 7_793, _DROPBOX + "9qhaxn9rxb0n4mq/sector.tar.bz2?dl=1"),
