@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from .decoding import path_log_probabilities, shortest_paths
+from .decoding import checked_costs, layout, shortest_paths
 from .losses import DecodingLoss, FloatArray, VertexSoftmax
 from .trellis import IntArray, Trellis
 
@@ -42,19 +42,6 @@ class Tempered:
     def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
         """Total loss, divided by the temperature."""
         return self.loss.total_loss(trellis, margins, paths) / self.temperature
-
-
-@dataclass(frozen=True)
-class _Given:
-    """Edge costs that are known already, as a loss."""
-
-    costs: FloatArray
-
-    def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
-        return self.costs
-
-    def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-        raise TypeError("only edge costs are known")
 
 
 def fit_softmax(
@@ -86,33 +73,30 @@ def fit_temperature(
     paths: IntArray,
     weights: FloatArray,
     loss: DecodingLoss,
-    n_jobs: int | None = None,
 ) -> float:
     """Temperature under which the best paths are, on average, as probable as they are right.
 
     Minimises the squared difference between their mean probability and their accuracy, in units
     of the accuracy's standard error.
     """
-    from joblib import Parallel, delayed
+    from .kernels import calibrate
 
     margins, paths, weights = margins[:_ENOUGH], paths[:_ENOUGH], weights[:_ENOUGH]
-    costs = loss.edge_costs(trellis, margins)
-    best = shortest_paths(trellis, costs)
+    costs = checked_costs(trellis, margins, loss)
     shares = weights / weights.sum()
-    accuracy = float(shares @ (best == paths))
+    accuracy = float(shares @ (shortest_paths(trellis, costs) == paths))
     n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
     variance = max(accuracy * (1 - accuracy), 1 / n_rows) / n_rows
 
-    parts = np.array_split(np.arange(len(best)), min(8, len(best)))
+    width, digits, _ = layout(trellis)
+    detours = np.empty(costs.shape, np.float32)
+    calibrate.detours(costs, width, digits, detours)
+    probabilities = np.empty(len(costs))
 
     def misfit(temperature: float) -> float:
-        log_p = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(path_log_probabilities)(
-                trellis, margins[part], best[part], _Given(costs[part] / temperature)
-            )
-            for part in parts
-        )
-        return (float(shares @ np.exp(np.concatenate(log_p))) - accuracy) ** 2 / variance
+        scale = np.float32(1 / temperature)
+        calibrate.best_path_probabilities(detours, width, digits, scale, probabilities)
+        return (float(shares @ probabilities) - accuracy) ** 2 / variance
 
     return _minimise(misfit, 1.0, 1.0)[0]
 
@@ -147,12 +131,15 @@ def _softmax_loss(
     scores: FloatArray, taken: IntArray, weights: FloatArray
 ) -> Callable[[float], float]:
     """Negative log-likelihood of the taken columns, as a function of the temperature."""
+    from .kernels import calibrate
+
     below_top = scores - scores.max(axis=1, keepdims=True)
-    own = below_top[np.arange(len(taken)), taken]
+    own = float(weights @ below_top[np.arange(len(taken)), taken])
+    finite = np.maximum(below_top, -1e30).astype(np.float32)
 
     def loss(temperature: float) -> float:
-        log_sums = np.log(np.exp(below_top / temperature).sum(axis=1))
-        return float(weights @ (log_sums - own / temperature))
+        scale = np.float32(1 / temperature)
+        return float(calibrate.softmax_log_sums(finite, weights, scale)) - own / temperature
 
     return loss
 

@@ -120,7 +120,7 @@ class TrellisClassifier(TrellisPredictor):
     >>> from xtrellis import TrellisClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> clf = TrellisClassifier(random_state=0).fit(X[:1500] / 16, y[:1500])
-    >>> clf.score(X[1500:] / 16, y[1500:]) > 0.85
+    >>> clf.score(X[1500:] / 16, y[1500:]) > 0.8
     True
     >>> labels, probabilities = clf.predict_top_k(X[1500:1502] / 16, k=3)
     >>> labels.shape, bool((probabilities.sum(axis=1) <= 1).all())
@@ -291,7 +291,7 @@ class TrellisClassifier(TrellisPredictor):
         given = (self.trellis_, margins, paths, weights)
         if self._code == "ternary" and isinstance(self.decoding, str) and self.decoding == "auto":
             self.loss_ = calibration.fit_softmax(*given)
-        self.temperature_ = calibration.fit_temperature(*given, self.loss_, self.n_jobs)
+        self.temperature_ = calibration.fit_temperature(*given, self.loss_)
         self.probability_loss_ = calibration.Tempered(self.loss_, self.temperature_)
 
     def _fit_early_stopping(
