@@ -290,8 +290,8 @@ class TrellisClassifier(TrellisPredictor):
             return
         given = (self.trellis_, margins, paths, weights)
         if self._code == "ternary" and isinstance(self.decoding, str) and self.decoding == "auto":
-            self.loss_ = calibration.fit_softmax(*given)
-        self.temperature_ = calibration.fit_temperature(*given, self.loss_)
+            self.loss_ = calibration.fit_softmax(*given, self.n_jobs)
+        self.temperature_ = calibration.fit_temperature(*given, self.loss_, self.n_jobs)
         self.probability_loss_ = calibration.Tempered(self.loss_, self.temperature_)
 
     def _fit_early_stopping(

@@ -246,7 +246,7 @@ def similarity_assignment(
     if laying == "exit_first":
         shared = np.column_stack([_exits(trellis, paths), shared])
     with threadpool_limits(1, user_api="blas"):  # the same bits for any number of threads
-        vectors = class_vectors(X, y, trellis.n_classes, rng)
+        vectors = class_vectors(X, y, trellis.n_classes, rng, n_jobs)
         known = vectors.any(axis=1)
         members = np.flatnonzero(known)
         # Parting by the second slice, too, gains where there are more; nothing for independent.
@@ -275,7 +275,11 @@ def _exits(trellis: Trellis, paths: IntArray) -> IntArray:
 
 
 def class_vectors(
-    X: Any, y: npt.ArrayLike, n_classes: int, rng: np.random.RandomState
+    X: Any,
+    y: npt.ArrayLike,
+    n_classes: int,
+    rng: np.random.RandomState,
+    n_jobs: int | None = None,
 ) -> Float32Array:
     """Reduced class vectors of unit length; a class without rows, or with only zeros, is zero."""
     from scipy import sparse
@@ -304,16 +308,18 @@ def class_vectors(
     sums.sort_indices()
     sums.data *= np.log1p(n_classes / classes_with[seen]).astype(np.float32)[sums.indices]
     sums = normalize(sums, copy=False)
-    reduced = _reduce(sums, rng) if sums.shape[1] > _DIMENSIONS else sums.toarray()
+    reduced = _reduce(sums, rng, n_jobs) if sums.shape[1] > _DIMENSIONS else sums.toarray()
     return np.asarray(normalize(reduced), dtype=np.float32)
 
 
-def _reduce(rows: Any, rng: np.random.RandomState) -> Float32Array:
+def _reduce(rows: Any, rng: np.random.RandomState, n_jobs: int | None = None) -> Float32Array:
     """Left singular vectors times singular values, by subspace iteration on ``rows @ rows.T``.
 
     A feature of one class only makes no two classes alike: it adds to the diagonal of that product,
     and the rest is left to the others. (Of words, three in four are such.)
     """
+    from joblib import effective_n_jobs
+
     n_rows = rows.shape[0]
     single = np.bincount(rows.indices, minlength=rows.shape[1]) < 2
     own = rows[:, single]
@@ -322,7 +328,10 @@ def _reduce(rows: Any, rng: np.random.RandomState) -> Float32Array:
     transposed = common.T.tocsr()
 
     def times_square(basis: Float32Array) -> Float32Array:
-        return np.asarray(common @ (transposed @ basis) + diagonal * basis)
+        # A column is a sum of its own, so that its bits do not depend on which others are beside.
+        columns = np.array_split(basis, min(effective_n_jobs(n_jobs), 4), axis=1)
+        parts = in_threads(lambda b: common @ (transposed @ b) + diagonal * b, columns, n_jobs)
+        return np.concatenate(parts, axis=1)
 
     basis = rng.standard_normal((n_rows, min(_DIMENSIONS + 10, n_rows))).astype(np.float32)
     for _ in range(_POWER_ITERATIONS - 1):
