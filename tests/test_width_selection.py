@@ -102,12 +102,14 @@ def test_log_loss_of_training_rows_where_none_are_held_out(data):
 
 
 def test_log_loss_of_held_out_rows_bounds_their_error(data):
-    (trial,) = select_slice_width(*data, estimator=LOCAL, widths=[4]).rows
-    model = clone(LOCAL).set_params(slice_width=4).fit(*data)
-    assert trial.log_loss == model.held_out_loss_
+    selection = select_slice_width(*data, estimator=LOCAL, widths=[4])
+    (trial,) = selection.rows
+    assert trial.log_loss == selection.classifier.held_out_loss_
+    assert np.isnan(clone(LOCAL).set_params(slice_width=4).fit(*data).held_out_loss_)
     # Rows that were trained on are far likelier than rows that were held out.
     assert trial.log_loss > 2 * trial.training_error
-    early = TrellisClassifier(4, early_stopping=True, epochs=3, random_state=0).fit(*data)
+    stopping = TrellisClassifier(early_stopping=True, epochs=3, random_state=0)
+    early = select_slice_width(*data, estimator=stopping, widths=[4]).classifier
     assert early.held_out_loss_ >= 1 - max(early.history_.validation_accuracy)
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
-from .decoding import path_log_probabilities, shortest_paths
+from .decoding import checked_costs, layout, path_log_probabilities, shortest_paths
 from .losses import DecodingLoss, FloatArray, VertexSoftmax
+from .threads import in_threads
 from .trellis import IntArray, Trellis
 
 # Where fitting starts, and what holds without it. A normalisation of 0.75 is within 0.3 points of
@@ -25,6 +27,7 @@ LOCAL = VertexSoftmax(temperature=0.6, power=2, normalisation=0.75)
 _STARTS = {0: 0.25, 2: 0.6, 3: 1.4}
 _BOUNDS = 0.02, 50.0
 _ENOUGH = 1_000  # rows to fit the temperature of whole paths on
+_PART = 250  # of them that a thread takes at a time
 _PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
 
 
@@ -44,39 +47,34 @@ class Tempered:
         return self.loss.total_loss(trellis, margins, paths) / self.temperature
 
 
-@dataclass(frozen=True)
-class _Given:
-    """Edge costs that are known already, as a loss."""
-
-    costs: FloatArray
-
-    def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
-        return self.costs
-
-    def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-        raise TypeError("only edge costs are known")
-
-
 def fit_softmax(
-    trellis: Trellis, margins: FloatArray, paths: IntArray, weights: FloatArray
+    trellis: Trellis,
+    margins: FloatArray,
+    paths: IntArray,
+    weights: FloatArray,
+    n_jobs: int | None = None,
 ) -> VertexSoftmax:
     """Softmax under which the edges that these rows' paths take are most likely."""
     steps = [_choices(trellis, margins, paths, step) for step in range(trellis.n_slices + 1)]
     unit = float(weights.mean())
+
+    def fit_step(power_and_step: tuple[int, int]) -> tuple[float, float]:
+        power, step = power_and_step
+        scores, taken, rows = steps[step]
+        if len(rows) == 0 or scores.shape[1] < 2:
+            return _STARTS[power], 0.0
+        z = scores if power == 0 else -(np.maximum(0, 1 - scores) ** power)
+        return _minimise(_softmax_loss(z, taken, weights[rows]), _STARTS[power], unit)
+
+    cases = list(product(_STARTS, range(len(steps))))
+    fitted = dict(zip(cases, in_threads(fit_step, cases, n_jobs), strict=True))
     best, least = LOCAL, np.inf
-    for power, start in _STARTS.items():
-        temperatures, total = [], 0.0
-        for scores, taken, rows in steps:
-            if len(rows) == 0 or scores.shape[1] < 2:
-                temperatures.append(start)
-                continue
-            z = scores if power == 0 else -(np.maximum(0, 1 - scores) ** power)
-            found, loss = _minimise(_softmax_loss(z, taken, weights[rows]), start, unit)
-            temperatures.append(found)
-            total += loss
+    for power in _STARTS:
+        found = [fitted[power, step] for step in range(len(steps))]
+        total = sum(loss for _, loss in found)
         if total < least:
-            least = total
-            best = replace(LOCAL, temperature=tuple(temperatures), power=power)
+            temperatures = tuple(temperature for temperature, _ in found)
+            best, least = replace(LOCAL, temperature=temperatures, power=power), total
     return best
 
 
@@ -93,26 +91,35 @@ def fit_temperature(
     Minimises the squared difference between their mean probability and their accuracy, in units
     of the accuracy's standard error.
     """
-    from joblib import Parallel, delayed
+    from .kernels import calibrate
 
     margins, paths, weights = margins[:_ENOUGH], paths[:_ENOUGH], weights[:_ENOUGH]
-    costs = loss.edge_costs(trellis, margins)
-    best = shortest_paths(trellis, costs)
+    width, digits, _ = layout(trellis)
+    best = np.empty(len(paths), np.int64)
+    detours = np.empty((len(paths), trellis.n_edges), np.float32)
+    probabilities = np.empty(len(paths))
+    parts = [slice(k, k + _PART) for k in range(0, len(paths), _PART)]
+
+    def prepare(part: slice) -> None:
+        costs = checked_costs(trellis, margins[part], loss)
+        best[part] = shortest_paths(trellis, costs)
+        calibrate.detours(costs, width, digits, detours[part])
+
+    in_threads(prepare, parts, n_jobs)
     shares = weights / weights.sum()
     accuracy = float(shares @ (best == paths))
     n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
     variance = max(accuracy * (1 - accuracy), 1 / n_rows) / n_rows
 
-    parts = np.array_split(np.arange(len(best)), min(8, len(best)))
-
     def misfit(temperature: float) -> float:
-        log_p = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(path_log_probabilities)(
-                trellis, margins[part], best[part], _Given(costs[part] / temperature)
-            )
-            for part in parts
-        )
-        return (float(shares @ np.exp(np.concatenate(log_p))) - accuracy) ** 2 / variance
+        scale = np.float32(1 / temperature)
+
+        def evaluate(part: slice) -> None:
+            of_part = detours[part], width, digits, scale, probabilities[part]
+            calibrate.best_path_probabilities(*of_part)
+
+        in_threads(evaluate, parts, n_jobs)
+        return (float(shares @ probabilities) - accuracy) ** 2 / variance
 
     return _minimise(misfit, 1.0, 1.0)[0]
 
@@ -166,12 +173,15 @@ def _softmax_loss(
     scores: FloatArray, taken: IntArray, weights: FloatArray
 ) -> Callable[[float], float]:
     """Negative log-likelihood of the taken columns, as a function of the temperature."""
+    from .kernels import calibrate
+
     below_top = scores - scores.max(axis=1, keepdims=True)
-    own = below_top[np.arange(len(taken)), taken]
+    own = float(weights @ below_top[np.arange(len(taken)), taken])
+    finite = np.maximum(below_top, -1e30).astype(np.float32)
 
     def loss(temperature: float) -> float:
-        log_sums = np.log(np.exp(below_top / temperature).sum(axis=1))
-        return float(weights @ (log_sums - own / temperature))
+        scale = np.float32(1 / temperature)
+        return float(calibrate.softmax_log_sums(finite, weights, scale)) - own / temperature
 
     return loss
 

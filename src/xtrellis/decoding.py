@@ -45,7 +45,7 @@ def best_paths(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "expone
     >>> best_paths(trellis, margins)
     array([123,   7])
     """
-    return shortest_paths(trellis, _edge_costs(trellis, margins, loss))
+    return shortest_paths(trellis, checked_costs(trellis, margins, loss))
 
 
 def shortest_paths(trellis: Trellis, costs: FloatArray) -> IntArray:
@@ -96,7 +96,7 @@ def k_best_paths(
         raise ValueError(f"k must be from 1 to n_classes ({trellis.n_classes}), got {k}")
     margins = checked_margins(trellis, margins)
     decoding_loss = get_loss(loss)
-    costs = _edge_costs(trellis, margins, decoding_loss)
+    costs = checked_costs(trellis, margins, decoding_loss)
     paths = np.empty((len(costs), k), dtype=np.int64)
     above_best = np.empty((len(costs), k))
     decode.k_best_paths(costs, *layout(trellis), paths, above_best)
@@ -122,7 +122,7 @@ def log_partition(
     """
     from .kernels import decode
 
-    costs = _edge_costs(trellis, margins, loss)
+    costs = checked_costs(trellis, margins, loss)
     log_sums = np.empty(len(costs))
     width, digits, _ = layout(trellis)
     decode.log_partition(costs, width, digits, log_sums)
@@ -157,7 +157,7 @@ def path_log_probabilities(
     """
     from .kernels import decode
 
-    costs = _edge_costs(trellis, margins, loss)
+    costs = checked_costs(trellis, margins, loss)
     edges = trellis.path_edges(paths)
     if edges.ndim not in (2, 3) or (len(edges) != len(costs) and edges.shape[:-2] != (1,)):
         raise ValueError(
@@ -191,7 +191,7 @@ def checked_margins(trellis: Trellis, margins: npt.ArrayLike) -> FloatArray:
     return np.ascontiguousarray(array)
 
 
-def _edge_costs(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss) -> FloatArray:
+def checked_costs(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss) -> FloatArray:
     """Costs of all edges, checked on the way in and out."""
     margins = checked_margins(trellis, margins)
     costs = np.ascontiguousarray(get_loss(loss).edge_costs(trellis, margins))

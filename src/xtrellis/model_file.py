@@ -69,7 +69,8 @@ def save_model(model: Any, path: PathLike) -> int:
     Examples
     --------
     >>> import tempfile
-    >>>     >>> from sklearn.datasets import load_digits
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_digits
     >>> from xtrellis import TrellisClassifier, load_model, save_model
     >>> X, y = load_digits(return_X_y=True)
     >>> clf = TrellisClassifier(random_state=0).fit(X / 16, y)

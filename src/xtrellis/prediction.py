@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from .losses import DecodingLoss, VertexSoftmax, get_loss
 from .path_assignment import PathAssignment
 from .pruning import Pruning
 from .rows import canonical_csr
+from .threads import in_threads
 from .trellis import IntArray, Trellis
 from .weights import EdgeWeights
 
@@ -156,14 +158,14 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
 
     def _codes(self, X: Any) -> IntArray:
         """Classes of checked rows, as numbers."""
-        from joblib import Parallel, delayed, effective_n_jobs
+        from joblib import effective_n_jobs
 
         n_jobs = effective_n_jobs(self.n_jobs)
         if n_jobs == 1:
             return self.assignment_.class_of_path[self._paths(X)]
-        parts = np.array_split(np.arange(X.shape[0]), min(4 * n_jobs, X.shape[0]))
-        paths = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(self._paths)(canonical_csr(X[part[0] : part[-1] + 1])) for part in parts
+        cuts = np.linspace(0, X.shape[0], min(4 * n_jobs, X.shape[0]) + 1).astype(int)
+        paths = in_threads(
+            lambda cut: self._paths(canonical_csr(X[cut[0] : cut[1]])), pairwise(cuts), n_jobs
         )
         return self.assignment_.class_of_path[np.concatenate(paths)]
 

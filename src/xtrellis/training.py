@@ -200,7 +200,7 @@ def train_edges(
             pairs = max(n_rows * len(plans[index].edges), 1)
             report(plans[index].work / total_work, result.losses[-1] / pairs)
     done = [result for result in results if result is not None]
-    weights = join_blocks([result.finished for result in done], n_features, trellis.n_edges)
+    weights = join_blocks([result.finished for result in done], n_features, trellis.n_edges, n_jobs)
     _set_constants(weights, trellis, rows, training, plans)
     margins = np.tile(weights.bias, (len(sample), 1))
     for plan, result in zip(plans, done, strict=True):
@@ -271,7 +271,7 @@ class ResidentBlocks:
                 self.plans, self.blocks, self.states, strict=True
             )
         ]
-        weights = join_blocks(finished, self.n_features, self.trellis.n_edges)
+        weights = join_blocks(finished, self.n_features, self.trellis.n_edges, self.n_jobs)
         _set_constants(weights, self.trellis, self.rows, self.training, self.plans)
         return weights
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .learners import Float32Array
+from .threads import in_threads
 from .trellis import IntArray
 
 DENSE_ABOVE = 0.25  # share of edges from which adding zeros, too, is faster than a list
@@ -186,15 +187,19 @@ def least_bytes(n_features: int, n_edges: int) -> int:
     return 4 * n_edges + 4 * n_features + 8 * (n_features + 1)
 
 
-def join_blocks(blocks: Sequence[FinishedBlock], n_features: int, n_edges: int) -> EdgeWeights:
+def join_blocks(
+    blocks: Sequence[FinishedBlock], n_features: int, n_edges: int, n_jobs: int | None = None
+) -> EdgeWeights:
     """One matrix of all blocks."""
     from .kernels import margins as kernels
 
     bias = np.zeros(n_edges, np.float32)
     counts = np.zeros(n_features, np.int64)
+    before = []  # for each block, how many weights of its features earlier blocks have
     others = []
     for block in blocks:
         bias[block.edges] = block.bias
+        before.append(counts[block.features])
         counts[block.features] += block.counts
         for edge, estimator in zip(block.edges, block.estimators, strict=False):
             if isinstance(estimator, float):
@@ -206,17 +211,12 @@ def join_blocks(blocks: Sequence[FinishedBlock], n_features: int, n_edges: int) 
     starts = np.concatenate([[0], np.cumsum(np.where(in_rows, 0, counts))])
     edges = np.empty(starts[-1], edge_type(n_edges))
     values = np.empty(starts[-1], np.float32)
-    cursor = starts[:-1].copy()
-    for block in blocks:
-        kernels.merge_block(
-            block.features,
-            block.counts,
-            block.columns,
-            block.values,
-            place,
-            dense,
-            cursor,
-            edges,
-            values,
-        )
+
+    def merge(index: int) -> None:
+        block = blocks[index]
+        at = starts[block.features] + before[index]
+        of_block = block.features, block.counts, block.columns, block.values
+        kernels.merge_block(*of_block, place, dense, at, edges, values)
+
+    in_threads(merge, range(len(blocks)), n_jobs)
     return EdgeWeights(bias, place, dense, starts, edges, values, others)

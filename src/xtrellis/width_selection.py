@@ -313,6 +313,7 @@ def select_slice_width(
                     report(None)
                     continue
                 model = clone(estimator).set_params(slice_width=width, **settings)
+                model._measures_held_out_loss = True
                 start = time.perf_counter()
                 try:
                     model.fit(X, y, sample_weight)

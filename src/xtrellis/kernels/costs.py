@@ -38,6 +38,49 @@ def _exp(x):
     return p * _power_of_two(exponent)
 
 
+@intrinsic
+def _bits(typingctx, value):
+    """The bits of a float32 as an int32."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.IntType(32))
+
+    return types.int32(types.float32), codegen
+
+
+@intrinsic
+def _from_bits(typingctx, bits):
+    """The float32 that has these bits."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), codegen
+
+
+@njit(**_OPTIONS, inline="always")
+def _log(x):
+    """Logarithm of x > 0, not denormal, to a few units in the last place; goes to SIMD, too.
+
+    x = 2^n (1 + m) with sqrt(1/2) <= 1 + m < sqrt(2); log(1 + m) by a polynomial, n by the bits.
+    """
+    root = np.int32(0x3F3504F3)  # the bits of sqrt(1/2)
+    above = _bits(x) - root
+    n = np.float32(above >> np.int32(23))
+    m = _from_bits((above & np.int32(0x007FFFFF)) + root) - np.float32(1)
+    p = np.float32(7.0376836292e-2)
+    p = p * m - np.float32(1.1514610310e-1)
+    p = p * m + np.float32(1.1676998740e-1)
+    p = p * m - np.float32(1.2420140846e-1)
+    p = p * m + np.float32(1.4249322787e-1)
+    p = p * m - np.float32(1.6668057665e-1)
+    p = p * m + np.float32(2.0000714765e-1)
+    p = p * m - np.float32(2.4999993993e-1)
+    p = p * m + np.float32(3.3333331174e-1)
+    tail = p * m * m * m - n * np.float32(2.12194440e-4) - np.float32(0.5) * m * m
+    return m + tail + n * np.float32(0.693359375)
+
+
 @njit(**_OPTIONS)
 def exponential(margins, costs):
     """``-2 sinh f``, for |f| <= 60; flat arrays."""
@@ -112,7 +155,7 @@ def softmax_row(margins, width, digits, scale, power, normalisation, scores, pow
                 total = powers[exit_edge] if exit_edge >= 0 else np.float32(0)
                 for j in range(start, start + size):
                     total += powers[j]
-                norm = np.log(total)
+                norm = _log(total)
             else:
                 norm = _log_sum_exp(scores, start, size, exit_edge)
             norm *= normalisation

@@ -119,19 +119,20 @@ def take_nonzeros(weights, features, edges, counts, out_edges, out_values):
 
 
 @njit(cache=True, nogil=True)
-def merge_block(features, counts, columns, block_values, place, dense, cursor, edges, values):
-    """Put a block's weights in their place; ``cursor`` is where each sparse row ends so far."""
+def merge_block(features, counts, columns, block_values, place, dense, at, edges, values):
+    """Put a block's weights in their place: in ``dense``, or from ``at[k]`` on in the lists."""
     q = 0
     for k in range(features.size):
-        feature = features[k]
-        for _ in range(counts[k]):
-            if place[feature] >= 0:
-                dense[place[feature], columns[q]] = block_values[q]
-            else:
-                edges[cursor[feature]] = columns[q]
-                values[cursor[feature]] = block_values[q]
-                cursor[feature] += 1
-            q += 1
+        row, stop = place[features[k]], q + counts[k]
+        if row >= 0:
+            for p in range(q, stop):
+                dense[row, columns[p]] = block_values[p]
+        else:
+            shift = at[k] - q
+            for p in range(q, stop):
+                edges[shift + p] = columns[p]
+                values[shift + p] = block_values[p]
+        q = stop
 
 
 @njit(cache=True, nogil=True)

@@ -7,10 +7,12 @@ margins, for which costs need the care of ``losses`` and ``decode``, to the call
 import numpy as np
 from numba import njit
 
-from .costs import exponential, scores_and_powers
+from .costs import _log, exponential, scores_and_powers
 from .decode import _trace, _values
 from .learn import _OPTIONS
 from .margins import one_row
+
+_FEW = 24  # up to so many numbers, four sums side by side beat SIMD
 
 
 @njit(**_OPTIONS)
@@ -76,7 +78,7 @@ def softmax_paths(
     margins = np.empty(bias.size, np.float32)
     scores = np.empty(bias.size, np.float32)
     powers = np.empty(bias.size, np.float32)
-    costs = np.empty(bias.size, np.float32)
+    norms = np.empty(1 + (digits.size - 1) * width + digits[-1], np.float32)
     best = np.empty((digits.size, width), np.float64)
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
@@ -84,49 +86,108 @@ def softmax_paths(
         for t in range(twins.size):
             margins[twins[t]] = margins[originals[t]]
         if scores_and_powers(margins, scale, power, scores, powers):
-            softmax_values(width, digits, normalisation, scores, powers, costs, best)
-            paths[i] = _trace(costs, width, digits, path_counts, best)
+            _vertex_sums(powers, width, digits, norms)
+            for v in range(norms.size):
+                norms[v] = normalisation * _log(norms[v])
+            _softmax_values(scores, norms, width, digits, best)
+            paths[i] = _softmax_trace(scores, norms, width, digits, path_counts, best)
         else:
             paths[i] = -1
 
 
-@njit(**_OPTIONS)
-def softmax_values(width, digits, normalisation, scores, powers, costs, values):
-    """Costs under a softmax at every vertex and least costs to the sink, in one sweep.
+# ---------------------------------------------------------------------- softmax, step by step
+#
+# An edge e that leaves v costs norm(v) - z_e, with z its score and norm(v) the share of the log-sum
+# of all z that leave v. Costs are made where they are needed and not kept; they are small enough to
+# need no levelling. Vertices are numbered the source first, then slice by slice.
 
-    The same as ``softmax_row`` and then ``_values``, from the scores z and their e^z: the edges of
-    a vertex share its log-sum, so each is looked at twice while it is near. The costs are small
-    enough to need no levelling.
-    """
+
+@njit(**_OPTIONS, inline="always")
+def _sum(values, start, size):
+    """Sum of a run of numbers; of few by four sums, as one would wait for itself at every step."""
+    total = np.float32(0)
+    if size > _FEW:
+        for j in range(start, start + size):
+            total += values[j]
+        return total
+    second, third, fourth = np.float32(0), np.float32(0), np.float32(0)
+    stop = start + size // 4 * 4
+    for j in range(start, stop, 4):
+        total += values[j]
+        second += values[j + 1]
+        third += values[j + 2]
+        fourth += values[j + 3]
+    for j in range(stop, start + size):
+        total += values[j]
+    return (total + second) + (third + fourth)
+
+
+@njit(**_OPTIONS)
+def _vertex_sums(powers, width, digits, sums):
+    """Sum of e^z over the edges that leave each vertex."""
+    last = digits.size - 1
+    exit_start = powers.size
+    sums[0] = _sum(powers, 0, width)
+    for i in range(last + 1):
+        exit_start -= digits[i]
+        size = 0 if i == last else width if i + 1 < last else digits[last]
+        for v in range(digits[last] if i == last else width):
+            total = _sum(powers, width + i * width * width + v * size, size)
+            leaving = powers[exit_start + v] if v < digits[i] else np.float32(0)
+            sums[1 + i * width + v] = total + leaving
+
+
+@njit(**_OPTIONS)
+def _softmax_values(scores, norms, width, digits, values):
+    """Fill ``values[i, v]``: the least cost from vertex v of slice i to the sink."""
     last = digits.size - 1
     exit_start = width + (last - 1) * width * width + width * digits[last]
     for v in range(digits[last]):
-        edge = exit_start + v
-        costs[edge] = normalisation * np.log(powers[edge]) - scores[edge]
-        values[last, v] = costs[edge]
+        values[last, v] = norms[1 + last * width + v] - scores[exit_start + v]
     exit_start += digits[last]
     for i in range(last - 1, -1, -1):
         size = width if i + 1 < last else digits[last]
         for v in range(width):
             start = width + i * width * width + v * size
-            leaves = v < digits[i]
-            total = powers[exit_start + v] if leaves else np.float32(0)
-            for j in range(start, start + size):
-                total += powers[j]
-            norm = normalisation * np.log(total)
+            norm = norms[1 + i * width + v]
             lowest = np.inf
-            if leaves:
-                costs[exit_start + v] = norm - scores[exit_start + v]
-                lowest = np.float64(costs[exit_start + v])
             for w in range(size):
-                cost = norm - scores[start + w]
-                costs[start + w] = cost
-                lowest = min(lowest, cost + values[i + 1, w])
+                lowest = min(lowest, np.float64(norm - scores[start + w]) + values[i + 1, w])
+            if v < digits[i]:
+                lowest = min(lowest, np.float64(norm - scores[exit_start + v]))
             values[i, v] = lowest
         exit_start += digits[i]
-    total = np.float32(0)
-    for v in range(width):
-        total += powers[v]
-    norm = normalisation * np.log(total)
-    for v in range(width):
-        costs[v] = norm - scores[v]
+
+
+@njit(**_OPTIONS, inline="always")
+def _best_head(scores, start, size, norm, ahead):
+    """Which of the next vertices a path goes on to, the first of equals, and its cost from here."""
+    best = 0
+    lowest = np.float64(norm - scores[start]) + ahead[0]
+    for w in range(1, size):
+        cost = np.float64(norm - scores[start + w]) + ahead[w]
+        if cost < lowest:
+            lowest, best = cost, w
+    return best, lowest
+
+
+@njit(**_OPTIONS)
+def _softmax_trace(scores, norms, width, digits, path_counts, values):
+    """Number of the path that ``values`` promise, walked from the source; as ``decode._trace``."""
+    last = digits.size - 1
+    exit_start = scores.size
+    v, _ = _best_head(scores, 0, width, norms[0], values[0])
+    number = v * path_counts[1] + min(v, digits[0])
+    for i in range(last):
+        exit_start -= digits[i]
+        size = width if i + 1 < last else digits[last]
+        norm = norms[1 + i * width + v]
+        start = width + i * width * width + v * size
+        head, lowest = _best_head(scores, start, size, norm, values[i + 1])
+        if v < digits[i]:
+            if np.float64(norm - scores[exit_start + v]) <= lowest:
+                return number
+            number += 1
+        v = head
+        number += v * path_counts[i + 2] + min(v, digits[i + 1])
+    return number
