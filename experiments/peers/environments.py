@@ -27,8 +27,8 @@ def environment_python(name: str, requirements: tuple[str, ...], cache: Path) ->
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(python), *"-m pip install --quiet --disable-pip-version-check".split()]
-             + list(requirements))  # fmt: skip
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        _run([*pip, *requirements])
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from napkinxc.models import PLT as NapkinPLT
+from napkinxc import models
 
 from peers.system import IntArray, System, padded
 
@@ -18,13 +18,13 @@ class PLT(System):
 
     def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:  # noqa: D102
         self.folder = work / "napkin"
-        NapkinPLT(str(self.folder), seed=seed, threads=1).fit(inputs, [[k] for k in y.tolist()])
+        models.PLT(str(self.folder), seed=seed, threads=1).fit(inputs, [[k] for k in y.tolist()])
 
     def save(self, folder: Path) -> None:  # noqa: D102
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
 
     def load(self, folder: Path) -> None:  # noqa: D102
-        self.model = NapkinPLT(str(folder), threads=1)
+        self.model = models.PLT(str(folder), threads=1)
         self.model.load()
 
     def predict_top_k(self, inputs: Any, k: int) -> IntArray:  # noqa: D102
