@@ -67,7 +67,7 @@ def fit_pd_sparse(
         moved = _one_pass(*rows, rng.permutation(X.shape[0]), l1, C, sums, rivals, alpha)
         if moved < tolerance:
             break
-    weights = sparse.csr_matrix(_soft(sums, l1).T)
+    weights = _thresholded(sums, l1)
     return PDSparseSolution(
         weights, primal_objective(weights, X, y, l1, C), _dual(weights, alpha), done
     )
@@ -93,8 +93,13 @@ def _dual(weights: Any, alpha: npt.NDArray[np.float64]) -> float:
     return float(alpha.sum() - 0.5 * (weights.data.astype(np.float64) ** 2).sum())
 
 
-def _soft(sums: npt.NDArray[Any], l1: float) -> npt.NDArray[Any]:
-    return np.sign(sums) * np.maximum(np.abs(sums) - l1, 0)
+def _thresholded(sums: npt.NDArray[Any], l1: float, batch: int = 2048) -> sparse.csr_matrix:
+    """soft(sums, λ) as a sparse matrix, classes × features; some features at a time."""
+    parts = []
+    for start in range(0, len(sums), batch):
+        v = sums[start : start + batch]
+        parts.append(sparse.csc_matrix((v - np.clip(v, -l1, l1)).T))
+    return sparse.hstack(parts, format="csr")
 
 
 @numba.njit(cache=True, nogil=True)

@@ -16,16 +16,16 @@ class PLT(System):
 
     package = "napkinxc"
 
-    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:  # noqa: D102
+    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         self.folder = work / "napkin"
         models.PLT(str(self.folder), seed=seed, threads=1).fit(inputs, [[k] for k in y.tolist()])
 
-    def save(self, folder: Path) -> None:  # noqa: D102
+    def save(self, folder: Path) -> None:
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
 
-    def load(self, folder: Path) -> None:  # noqa: D102
+    def load(self, folder: Path) -> None:
         self.model = models.PLT(str(folder), threads=1)
         self.model.load()
 
-    def predict_top_k(self, inputs: Any, k: int) -> IntArray:  # noqa: D102
+    def predict_top_k(self, inputs: Any, k: int) -> IntArray:
         return padded(self.model.predict(inputs, top_k=k), k)

@@ -24,7 +24,7 @@ class OutputCode(System):
     package = "scikit-learn"
     has_top_k = False
 
-    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:  # noqa: D102
+    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         n_classes = len(np.unique(y))
         self.model = OutputCodeClassifier(
             LinearSVC(random_state=seed),
@@ -32,13 +32,13 @@ class OutputCode(System):
             random_state=seed,
         ).fit(inputs, y)
 
-    def save(self, folder: Path) -> None:  # noqa: D102
+    def save(self, folder: Path) -> None:
         joblib.dump(self.model, folder / "model.joblib")
 
-    def load(self, folder: Path) -> None:  # noqa: D102
+    def load(self, folder: Path) -> None:
         self.model = joblib.load(folder / "model.joblib")
 
-    def predict(self, inputs: Any) -> IntArray:  # noqa: D102
+    def predict(self, inputs: Any) -> IntArray:
         return self.model.predict(inputs)
 
 
@@ -48,11 +48,11 @@ class SGD(OutputCode):
     has_top_k = True
     passes = 5
 
-    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:  # noqa: D102
+    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         self.model = SGDClassifier(max_iter=self.passes, tol=None, random_state=seed)
         self.model.fit(inputs, y)
 
-    def predict_top_k(self, inputs: Any, k: int) -> IntArray:  # noqa: D102
+    def predict_top_k(self, inputs: Any, k: int) -> IntArray:
         batches = range(0, inputs.shape[0], 1024)
         scores = (self.model.decision_function(inputs[start : start + 1024]) for start in batches)
         return self.model.classes_[np.concatenate([k_largest(part, k) for part in scores])]

@@ -21,7 +21,7 @@ class DiSMEC(SparseLinear):
 
     package = "scikit-learn"
 
-    def fit(self, X: Any, y: IntArray, seed: int) -> tuple[Any, npt.NDArray[Any]]:  # noqa: D102
+    def fit(self, X: Any, y: IntArray, seed: int) -> tuple[Any, npt.NDArray[Any]]:
         return fit_dismec(X, y, seed=seed)
 
 
@@ -30,7 +30,7 @@ class PDSparse(SparseLinear):
 
     compiles = True
 
-    def fit(self, X: Any, y: IntArray, seed: int) -> tuple[Any, npt.NDArray[Any]]:  # noqa: D102
+    def fit(self, X: Any, y: IntArray, seed: int) -> tuple[Any, npt.NDArray[Any]]:
         weights = fit_pd_sparse(X, y, seed=seed).weights
         return weights, np.zeros(weights.shape[0])
 
@@ -40,7 +40,7 @@ class PPDSparse(SparseLinear):
 
     compiles = True
 
-    def fit(self, X: Any, y: IntArray, seed: int) -> tuple[Any, npt.NDArray[Any]]:  # noqa: D102
+    def fit(self, X: Any, y: IntArray, seed: int) -> tuple[Any, npt.NDArray[Any]]:
         weights = sparse.csc_matrix(fit_ppd_sparse(X, y, seed=seed))
         return sparse.csr_matrix(weights[:, :-1]), weights[:, -1].toarray().ravel()
 
@@ -51,14 +51,14 @@ class FastXML(System):
     compiles = True
     n_trees = 50
 
-    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:  # noqa: D102
+    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         self.forest = fit_fastxml(inputs, y, self.n_trees, seed=seed)
 
-    def save(self, folder: Path) -> None:  # noqa: D102
+    def save(self, folder: Path) -> None:
         self.forest.save(folder / "forest.npz")
 
-    def load(self, folder: Path) -> None:  # noqa: D102
+    def load(self, folder: Path) -> None:
         self.forest = Forest.load(folder / "forest.npz")
 
-    def predict_top_k(self, inputs: Any, k: int) -> IntArray:  # noqa: D102
+    def predict_top_k(self, inputs: Any, k: int) -> IntArray:
         return self.forest.predict_top_k(inputs, k)

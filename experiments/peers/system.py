@@ -95,20 +95,20 @@ class SparseLinear(System):
         """Weights, classes × features, and biases."""
         raise NotImplementedError
 
-    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:  # noqa: D102
+    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         self.weights, self.bias = self.fit(inputs, y, seed)
 
-    def save(self, folder: Path) -> None:  # noqa: D102
+    def save(self, folder: Path) -> None:
         W = self.weights.astype(np.float32)
         sparse.save_npz(folder / "weights.npz", W, compressed=False)
         np.save(folder / "bias.npy", self.bias.astype(np.float32))
 
-    def load(self, folder: Path) -> None:  # noqa: D102
+    def load(self, folder: Path) -> None:
         # Features first: a row then adds up the few columns of weights that it touches.
         self.weights = sparse.load_npz(folder / "weights.npz").T.tocsr()
         self.bias = np.load(folder / "bias.npy")
 
-    def predict_top_k(self, inputs: Any, k: int) -> IntArray:  # noqa: D102
+    def predict_top_k(self, inputs: Any, k: int) -> IntArray:
         found = [
             k_largest((inputs[start : start + self.batch] @ self.weights).toarray() + self.bias, k)
             for start in range(0, inputs.shape[0], self.batch)

@@ -19,18 +19,21 @@ class LOMTree(System):
 
     package = "vowpalwabbit"
     has_top_k = False
-    settings = "--passes 10 --bit_precision 22 --loss_function logistic --learning_rate 1"
+    # 2^26 weights: K predictors of all features share one hashed table, and at 2^22 they collide
+    # so often that a fifth of the rows is lost. The rate was picked on rows held out of icd10cm's
+    # training part, of 0.05 to 4. Without holdout_off every tenth row would not be learned from.
+    settings = "--passes 10 --bit_precision 26 --learning_rate 0.25 --holdout_off"
 
-    def inputs(self, rows: Rows) -> list[str]:  # noqa: D102
+    def inputs(self, rows: Rows) -> list[str]:
         return [f"| {features}" for features in _lines(rows)]
 
-    def training_inputs(self, rows: Rows, y: IntArray, work: Path) -> Path:  # noqa: D102
+    def training_inputs(self, rows: Rows, y: IntArray, work: Path) -> Path:
         file = work / "train.vw"
         lines = (f"{label + 1} | {features}\n" for label, features in zip(y, _lines(rows)))
         file.write_text("".join(lines))
         return file
 
-    def train(self, inputs: Path, y: IntArray, work: Path, seed: int) -> None:  # noqa: D102
+    def train(self, inputs: Path, y: IntArray, work: Path, seed: int) -> None:
         self.file = work / "trained.vw"
         options = (
             f"--log_multi {int(y.max()) + 1} {self.settings} --random_seed {seed} --quiet "
@@ -38,13 +41,13 @@ class LOMTree(System):
         )
         Workspace(options).finish()
 
-    def save(self, folder: Path) -> None:  # noqa: D102
+    def save(self, folder: Path) -> None:
         self.file.rename(folder / "model.vw")
 
-    def load(self, folder: Path) -> None:  # noqa: D102
+    def load(self, folder: Path) -> None:
         self.model = Workspace(f"--initial_regressor {folder / 'model.vw'} --testonly --quiet")
 
-    def predict(self, inputs: list[str]) -> IntArray:  # noqa: D102
+    def predict(self, inputs: list[str]) -> IntArray:
         return np.array([self.model.predict(row) for row in inputs], np.int64) - 1
 
 

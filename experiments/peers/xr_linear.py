@@ -18,19 +18,19 @@ class XRLinear(System):
 
     package = "libpecos"
 
-    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:  # noqa: D102
+    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         Y = sparse.csr_matrix((np.ones(len(y), np.float32), (np.arange(len(y)), y)))
         labels = LabelEmbeddingFactory.create(Y, inputs, method="pifa")
         clusters = Indexer.gen(labels, threads=1, seed=seed)
         self.model = XLinearModel.train(inputs, Y, C=clusters, threads=1)
 
-    def save(self, folder: Path) -> None:  # noqa: D102
+    def save(self, folder: Path) -> None:
         self.model.save(str(folder))
 
-    def load(self, folder: Path) -> None:  # noqa: D102
+    def load(self, folder: Path) -> None:
         self.model = XLinearModel.load(str(folder), is_predict_only=True)
 
-    def predict_top_k(self, inputs: Any, k: int) -> IntArray:  # noqa: D102
+    def predict_top_k(self, inputs: Any, k: int) -> IntArray:
         found = self.model.predict(inputs, only_topk=k, threads=1)
         ends = zip(found.indptr, found.indptr[1:])
         return padded([_best_first(found, start, end) for start, end in ends], k)
