@@ -11,7 +11,7 @@ from a random start until nothing moves. Then a sparse separator learns the side
 
 and rows go where it sends them. C_i is C divided by the share of the row's side, which keeps sides
 balanced. A node of at most ``max_leaf`` rows is a leaf with the frequencies of its labels; the
-prediction is their mean over the trees. Defaults are the authors': 50 trees, C = 1, ``max_leaf`` 10.
+prediction is their mean over the trees. Defaults are the authors': 50 trees, C = 1, leaves of 10.
 The package of this name on PyPI is for Python 2, hence these lines.
 """
 

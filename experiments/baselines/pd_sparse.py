@@ -36,7 +36,6 @@ class PDSparseSolution:
     weights: sparse.csr_matrix
     primal: float
     dual: float
-    passes: int
 
 
 def fit_pd_sparse(
@@ -62,15 +61,12 @@ def fit_pd_sparse(
     alpha = np.zeros((X.shape[0], width))  # −α_ik of each rival; α of the own class is their sum
     norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
     rows = (X.indptr, X.indices, X.data, norms, y)
-    done = 0
-    for done in range(1, passes + 1):
+    for _ in range(passes):
         moved = _one_pass(*rows, rng.permutation(X.shape[0]), l1, C, sums, rivals, alpha)
         if moved < tolerance:
             break
     weights = _thresholded(sums, l1)
-    return PDSparseSolution(
-        weights, primal_objective(weights, X, y, l1, C), _dual(weights, alpha), done
-    )
+    return PDSparseSolution(weights, primal_objective(weights, X, y, l1, C), _dual(weights, alpha))
 
 
 def primal_objective(

@@ -16,6 +16,7 @@ than the tolerance. The last feature is a constant bias, free of λ, as in the a
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -49,12 +50,12 @@ def fit_ppd_sparse(
     ends = np.searchsorted(y[order], np.arange(int(y.max()) + 2))
     rng = np.random.default_rng(seed)
     weights = []
-    for k, (start, end) in enumerate(zip(ends, ends[1:])):
+    for k, (start, end) in enumerate(pairwise(ends)):
         own = order[start:end]
         others = rng.integers(0, n_rows, len(own))
         first = np.concatenate([own, np.unique(others[y[others] != k])])
         positive = y == k
-        settings = (l1, C, tolerance, inner_passes, rounds, int(rng.integers(2**31)))
+        settings = (l1, C, tolerance, inner_passes, rounds, rng)
         weights.append(_train_one(*rows, norms, positive, first, *settings, alpha, products, sums))
     indptr = np.cumsum([0, *(len(features) for features, _ in weights)])
     features = np.concatenate([features for features, _ in weights])
@@ -79,10 +80,9 @@ def class_objective(
 @numba.njit(cache=True, nogil=True)
 def _train_one(
     indptr, indices, data, by_column, column_rows, column_data, norms, positive, active,
-    l1, C, tolerance, inner_passes, rounds, seed, alpha, products, sums,
+    l1, C, tolerance, inner_passes, rounds, rng, alpha, products, sums,
 ):  # fmt: skip
     """Features and values of the non-zero weights of one class."""
-    np.random.seed(seed)
     bias, n_rows = len(sums) - 1, len(alpha)
     touched = np.zeros(len(sums), np.bool_)
     for _ in range(rounds):
@@ -90,7 +90,7 @@ def _train_one(
             for p in range(indptr[i], indptr[i + 1]):
                 touched[indices[p]] = True
         for _ in range(inner_passes):
-            np.random.shuffle(active)
+            rng.shuffle(active)
             rows = (indptr, indices, data, norms, positive)
             if _descend(*rows, active, l1, C, alpha, sums) < 0.1 * tolerance:
                 break
