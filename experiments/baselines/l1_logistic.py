@@ -21,6 +21,9 @@ def l1_logistic(starts, members, values, sign, cost, tolerance, max_passes):
     """
     n_columns = len(starts) - 1
     w, margins = np.zeros(n_columns), np.zeros(len(sign))
+    wrong = np.full(
+        len(sign), 0.5
+    )  # probability of the other sign; kept, since few steps change it
     active = np.arange(n_columns)
     first, shrink = -1.0, np.inf
     for _ in range(max_passes):
@@ -28,7 +31,7 @@ def l1_logistic(starts, members, values, sign, cost, tolerance, max_passes):
         for j in active:
             column = slice(starts[j], starts[j + 1])
             rows, x = members[column], values[column]
-            gradient, curvature = _derivatives(rows, x, sign, cost, margins)
+            gradient, curvature = _derivatives(rows, x, sign, cost, wrong)
             violation = _violation(w[j], gradient)
             if w[j] == 0 and abs(gradient) < 1 - shrink:
                 continue  # far from moving: not looked at again before the others are done
@@ -36,7 +39,7 @@ def l1_logistic(starts, members, values, sign, cost, tolerance, max_passes):
             kept += 1
             total, largest = total + violation, max(largest, violation)
             if violation > 0:
-                w[j] += _step(rows, x, sign, cost, margins, w[j], gradient, curvature)
+                w[j] += _step(rows, x, sign, cost, margins, wrong, w[j], gradient, curvature)
         if first < 0:
             first = total
         if total <= tolerance * first:
@@ -49,14 +52,13 @@ def l1_logistic(starts, members, values, sign, cost, tolerance, max_passes):
 
 
 @numba.njit(cache=True, nogil=True)
-def _derivatives(rows, x, sign, cost, margins):
+def _derivatives(rows, x, sign, cost, wrong):
     """First and second derivative of the loss by one weight."""
     gradient, curvature = 0.0, 1e-12
     for p in range(len(rows)):
         i = rows[p]
-        wrong = 1 / (1 + np.exp(sign[i] * margins[i]))
-        gradient -= cost[i] * sign[i] * x[p] * wrong
-        curvature += cost[i] * x[p] * x[p] * wrong * (1 - wrong)
+        gradient -= cost[i] * sign[i] * x[p] * wrong[i]
+        curvature += cost[i] * x[p] * x[p] * wrong[i] * (1 - wrong[i])
     return gradient, curvature
 
 
@@ -71,8 +73,8 @@ def _violation(w, gradient):
 
 
 @numba.njit(cache=True, nogil=True)
-def _step(rows, x, sign, cost, margins, w, gradient, curvature):
-    """Newton step of one weight, halved until the objective falls enough; margins follow."""
+def _step(rows, x, sign, cost, margins, wrong, w, gradient, curvature):
+    """Newton step of one weight, halved until the objective falls enough; the rows follow."""
     if gradient + 1 <= curvature * w:
         step = -(gradient + 1) / curvature
     elif gradient - 1 >= curvature * w:
@@ -89,7 +91,9 @@ def _step(rows, x, sign, cost, margins, w, gradient, curvature):
             change += cost[i] * (_loss(before + sign[i] * step * x[p]) - _loss(before))
         if change <= 0.01 * promised:
             for p in range(len(rows)):
-                margins[rows[p]] += step * x[p]
+                i = rows[p]
+                margins[i] += step * x[p]
+                wrong[i] = 1 / (1 + np.exp(sign[i] * margins[i]))
             return step
         step, promised = step / 2, promised / 2
     return 0.0

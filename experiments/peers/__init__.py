@@ -60,9 +60,9 @@ def _peers() -> dict[str, Peer]:
         "ltls": Peer("LTLS", PAPER, "as published", "peers.trellises:LTLS"),
         "ovr": Peer("OVR", PAPER, "one-vs-rest AROW", "peers.trellises:OneVsRest"),
         "lomtree": Peer(
-            "LOMTree", PAPER, "Vowpal Wabbit, log_multi", "peers.vowpal:LOMTree", "vowpal", vw
+            "LOMTree", PAPER, "Vowpal Wabbit's log_multi, 10 passes", "peers.vowpal:LOMTree", "vowpal", vw
         ),
-        "fastxml": Peer("FastXML", PAPER, "written here", "peers.sparse_systems:FastXML"),
+        "fastxml": Peer("FastXML", PAPER, "written here, 25 trees", "peers.sparse_systems:FastXML"),
         "dismec": Peer(
             "DiSMEC", PAPER, "C = 1, weights under 0.01 removed", "peers.sparse_systems:DiSMEC"
         ),
@@ -89,9 +89,9 @@ def _peers() -> dict[str, Peer]:
             "fasttext", fasttext,
         ),
         "output_code": Peer(
-            "OutputCodeClassifier", TODAY, "scikit-learn", "peers.sklearn_systems:OutputCode"
+            "OutputCodeClassifier", TODAY, "10 log2 K random bits of LinearSVC", "peers.sklearn_systems:OutputCode"
         ),
-        "sgd": Peer("SGDClassifier", TODAY, "scikit-learn", "peers.sklearn_systems:SGD"),
+        "sgd": Peer("SGDClassifier", TODAY, "one-vs-rest hinge, 5 passes", "peers.sklearn_systems:SGD"),
     }  # fmt: skip
 
 

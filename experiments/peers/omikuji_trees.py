@@ -43,6 +43,7 @@ class Parabel(System):
     def load(self, folder: Path) -> None:
         self.model = Model.load(str(folder))
         self.model.init_prediction_thread_pool(1)
+        self.model.densify_weights(0.1)  # as its own command does before it predicts
 
     def predict_top_k(self, inputs: list[Pairs], k: int) -> IntArray:
         found = (self.model.predict(pairs, top_k=k) for pairs in inputs)

@@ -46,10 +46,10 @@ class PPDSparse(SparseLinear):
 
 
 class FastXML(System):
-    """The tree ensemble."""
+    """The tree ensemble; of 25 trees, half the authors' number, to save half the time."""
 
     compiles = True
-    n_trees = 50
+    n_trees = 25
 
     def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         self.forest = fit_fastxml(inputs, y, self.n_trees, seed=seed)
