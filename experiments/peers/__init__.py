@@ -47,55 +47,41 @@ class Peer:
     requirements: tuple[str, ...] = ()
 
 
-def _peers() -> dict[str, Peer]:
-    scipy = ("numpy", "scipy")
-    vw = ("vowpalwabbit==9.11.9", *scipy)
-    napkin = ("napkinxc==0.7.2", *scipy)
-    omikuji = ("omikuji==0.5.2", *scipy)
-    fasttext = ("fasttext-numpy2-wheel==0.9.2", *scipy)
-    pecos = ("libpecos==1.2.8", "numpy<2", "scipy")
-    return {
-        "xtrellis": Peer("xtrellis", OURS, "all defaults", "peers.trellises:Default"),
-        "wltls": Peer("W-LTLS", PAPER, "as in the paper, b = 10", "peers.trellises:WLTLS"),
-        "ltls": Peer("LTLS", PAPER, "as published", "peers.trellises:LTLS"),
-        "ovr": Peer("OVR", PAPER, "one-vs-rest AROW", "peers.trellises:OneVsRest"),
-        "lomtree": Peer(
-            "LOMTree", PAPER, "Vowpal Wabbit's log_multi, 10 passes", "peers.vowpal:LOMTree", "vowpal", vw
-        ),
-        "fastxml": Peer("FastXML", PAPER, "written here, 25 trees", "peers.sparse_systems:FastXML"),
-        "dismec": Peer(
-            "DiSMEC", PAPER, "C = 1, weights under 0.01 removed", "peers.sparse_systems:DiSMEC"
-        ),
-        "pd_sparse": Peer(
-            "PD-Sparse", PAPER, "written here, λ = 0.1, C = 1", "peers.sparse_systems:PDSparse"
-        ),
-        "ppd_sparse": Peer(
-            "PPDSparse", PAPER, "written here, λ = 0.1, C = 1", "peers.sparse_systems:PPDSparse"
-        ),
-        "napkinxc": Peer(
-            "napkinXC PLT", TODAY, "defaults", "peers.napkin:PLT", "napkinxc", napkin
-        ),
-        "pecos": Peer("PECOS XR-Linear", TODAY, "defaults", "peers.xr_linear:XRLinear",
-                      "pecos", pecos),
-        "parabel": Peer(
-            "omikuji Parabel", TODAY, "defaults, 3 trees", "peers.omikuji_trees:Parabel",
-            "omikuji", omikuji,
-        ),
-        "bonsai": Peer(
-            "omikuji Bonsai", TODAY, "3 trees", "peers.omikuji_trees:Bonsai", "omikuji", omikuji
-        ),
-        "fasttext": Peer(
-            "fastText", TODAY, "words and pairs of words", "peers.fast_text:FastText",
-            "fasttext", fasttext,
-        ),
-        "output_code": Peer(
-            "OutputCodeClassifier", TODAY, "10 log2 K random bits of LinearSVC", "peers.sklearn_systems:OutputCode"
-        ),
-        "sgd": Peer("SGDClassifier", TODAY, "one-vs-rest hinge, 5 passes", "peers.sklearn_systems:SGD"),
-    }  # fmt: skip
+_SCIPY = ("numpy", "scipy")
+_VOWPAL = ("vowpal", ("vowpalwabbit==9.11.9", *_SCIPY))
+_NAPKIN = ("napkinxc", ("napkinxc==0.7.2", *_SCIPY))
+_PECOS = ("pecos", ("libpecos==1.2.8", "numpy<2", "scipy"))
+_OMIKUJI = ("omikuji", ("omikuji==0.5.2", *_SCIPY))
+_FASTTEXT = ("fasttext", ("fasttext-numpy2-wheel==0.9.2", *_SCIPY))
 
-
-PEERS: dict[str, Peer] = _peers()
+# fmt: off
+PEERS: dict[str, Peer] = {
+    "xtrellis": Peer("xtrellis", OURS, "all defaults", "peers.trellises:Default"),
+    "wltls": Peer("W-LTLS", PAPER, "b = 10", "peers.trellises:WLTLS"),
+    "ltls": Peer("LTLS", PAPER, "as published", "peers.trellises:LTLS"),
+    "ovr": Peer("OVR", PAPER, "one-vs-rest AROW", "peers.trellises:OneVsRest"),
+    "lomtree": Peer("LOMTree", PAPER, "Vowpal Wabbit's log_multi, 10 passes",
+                    "peers.vowpal:LOMTree", *_VOWPAL),
+    "fastxml": Peer("FastXML", PAPER, "written here, 25 trees", "peers.sparse_systems:FastXML"),
+    "dismec": Peer("DiSMEC", PAPER, "C = 1, weights under 0.01 removed",
+                   "peers.sparse_systems:DiSMEC"),
+    "pd_sparse": Peer("PD-Sparse", PAPER, "written here, λ = 0.1, C = 1",
+                      "peers.sparse_systems:PDSparse"),
+    "ppd_sparse": Peer("PPDSparse", PAPER, "written here, λ = 0.1, C = 1",
+                       "peers.sparse_systems:PPDSparse"),
+    "napkinxc": Peer("napkinXC PLT", TODAY, "defaults", "peers.napkin:PLT", *_NAPKIN),
+    "pecos": Peer("PECOS XR-Linear", TODAY, "defaults", "peers.xr_linear:XRLinear", *_PECOS),
+    "parabel": Peer("omikuji Parabel", TODAY, "defaults, 3 trees",
+                    "peers.omikuji_trees:Parabel", *_OMIKUJI),
+    "bonsai": Peer("omikuji Bonsai", TODAY, "3 trees", "peers.omikuji_trees:Bonsai", *_OMIKUJI),
+    "fasttext": Peer("fastText", TODAY, "words and pairs of words",
+                     "peers.fast_text:FastText", *_FASTTEXT),
+    "output_code": Peer("OutputCodeClassifier", TODAY, "10 log2 K random bits of LinearSVC",
+                        "peers.sklearn_systems:OutputCode"),
+    "sgd": Peer("SGDClassifier", TODAY, "one-vs-rest hinge, 5 passes",
+                "peers.sklearn_systems:SGD"),
+}
+# fmt: on
 
 
 def run_peer(
