@@ -30,8 +30,8 @@ def fit_dismec(
 ) -> tuple[sparse.csr_matrix, npt.NDArray[np.float64]]:
     """Weights, classes × features, and the biases, of classes 0 … max(y).
 
-    The tolerance is LIBLINEAR's own default and the authors'; scikit-learn's, 1e-4, takes a third
-    longer and moves no weight by more than 0.002 on icd10cm.
+    The tolerance is coarser than scikit-learn's 1e-4: on icd10cm, of 20 classes compared, no weight
+    differs by more than 0.002, and training takes a third less time.
     """
     X = sparse.csr_matrix(X, dtype=np.float64)  # LIBLINEAR's type: converted once, not K times
     classes = range(int(y.max()) + 1)

@@ -15,9 +15,9 @@ LABEL = "__label__"
 class FastText(System):
     """Words and pairs of words, one thread.
 
-    Its defaults, 5 passes at rate 0.1, are for millions of rows and leave these sets unlearned;
-    settings were picked on rows held out of icd10cm's training part. A softmax costs K a row, so
-    above 2,000 classes it is replaced by the hierarchical one, as fastText's manual advises.
+    Its defaults, 5 passes at rate 0.1, are for far more rows. These settings come from a few tries
+    on rows held out of icd10cm's training part. A softmax costs K a row, so above 2,000 classes
+    the hierarchical one replaces it, as fastText's manual advises; it is less accurate.
     Where a set has no texts, its features are the words.
     """
 

@@ -20,8 +20,8 @@ class LOMTree(System):
     package = "vowpalwabbit"
     has_top_k = False
     # 2^26 weights: K predictors of all features share one hashed table, and at 2^22 they collide
-    # so often that a fifth of the rows is lost. The rate was picked on rows held out of icd10cm's
-    # training part, of 0.05 to 4. Without holdout_off every tenth row would not be learned from.
+    # (66 % instead of 83 % right). Table and rate were picked on rows held out of icd10cm's
+    # training part. Without holdout_off every tenth row would not be learned from.
     settings = "--passes 10 --bit_precision 26 --learning_rate 0.25 --holdout_off"
 
     def inputs(self, rows: Rows) -> list[str]:
