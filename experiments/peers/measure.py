@@ -1,0 +1,159 @@
+"""Train and measure one system in this process; the child of :func:`peers.run_peer`.
+
+    python measure.py module:Class data_folder work_folder seed
+
+prints one line of JSON. The system's own chatter, also from C++, goes to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+# The script's own folder would shadow packages that are named like a file here.
+sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).parent]
+
+from peers.system import IntArray, Rows, System  # noqa: E402
+
+SINGLE_ROWS = 200
+ENOUGH_SECONDS = 5
+TOP = 5
+
+
+def load_rows(folder: Path, part: str) -> tuple[Rows, IntArray]:
+    """Rows and classes of ``train`` or ``test``."""
+    X = sparse.csr_matrix(sparse.load_npz(folder / f"{part}.npz"), dtype=np.float32)
+    X.sort_indices()
+    with np.load(folder / "labels.npz") as labels:
+        y = labels[f"y_{part}"].astype(np.int64)
+    texts = folder / f"{part}.txt"
+    if not texts.is_file():
+        return Rows(X), y
+    return Rows(X, texts.read_text(encoding="utf-8").split("\n")[: len(y)]), y
+
+
+def wall_and_cpu(action: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds an action takes by the clock, and of the processor.
+
+    The second is not longer on a busy machine; it is about the first if there is one thread.
+    """
+    start = time.process_time()
+    wall, _ = seconds(action)
+    return wall, time.process_time() - start
+
+
+def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
+    """How long an action takes, and what it gives."""
+    start = time.perf_counter()
+    result = action()
+    return time.perf_counter() - start, result
+
+
+def peak_memory() -> float:
+    """Megabytes of memory at the worst moment of this process."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        # ru_maxrss of a started process begins at the size of the process that started it.
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def row_microseconds(system: System, rows: Rows) -> float:
+    """Median time to predict one row, as from a caller that has one row at a time.
+
+    Of 200 rows across the set; of fewer, if these take more than five seconds.
+    """
+    times: list[float] = []
+    for i in np.linspace(0, rows.X.shape[0] - 1, SINGLE_ROWS).astype(int):
+        one = system.inputs(rows[i : i + 1])
+        times.append(seconds(partial(system.predict, one))[0])
+        if sum(times) > ENOUGH_SECONDS:
+            break
+    return float(np.median(times)) * 1e6
+
+
+def warm_up(system: System, rows: Rows, y: IntArray, work: Path, seed: int) -> None:
+    """Have kernels compiled, by a small training: that is once for a machine, not for a model."""
+    few = slice(0, 200)
+    _, small = np.unique(y[few], return_inverse=True)
+    system.train(system.training_inputs(rows[few], small, work), small, work, seed)
+
+
+def measure(system: System, data: Path, work: Path, seed: int) -> dict[str, Any]:
+    """The row of a system: train, save, load, predict."""
+    rows, y = load_rows(data, "train")
+    model = work / "model"
+    model.mkdir()
+    if system.compiles:
+        warm_up(type(system)(), rows, y, work, seed)
+    inputs = system.training_inputs(rows, y, work)
+    wall, cpu = wall_and_cpu(lambda: system.train(inputs, y, work, seed))
+    system.save(model)
+    train_memory = peak_memory()
+    system.load(model)
+    del rows, inputs
+
+    rows, y = load_rows(data, "test")
+    inputs = system.inputs(rows)
+    system.predict(system.inputs(rows[:2]))  # whatever is set up at the first call
+    predict_seconds, found = seconds(lambda: system.predict(inputs))
+    top5 = None
+    if system.has_top_k:
+        best = system.predict_top_k(inputs, TOP)
+        top5 = float(np.mean((best == y[:, np.newaxis]).any(axis=1)))
+    return {
+        "train_seconds": wall,
+        "train_cpu_seconds": cpu,
+        "peak_memory_mb": train_memory,
+        "model_bytes": folder_bytes(model),
+        "predict_seconds": predict_seconds,
+        "row_microseconds": row_microseconds(system, rows),
+        "accuracy": float(np.mean(found == y)),
+        "top5_accuracy": top5,
+        "version": version(system.package),
+    }
+
+
+def version(package: str) -> str:
+    """Version of the package a system is from."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # run from its sources
+        return str(importlib.import_module(package).__version__)
+
+
+def main() -> None:
+    """Measure the system that the command line names."""
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    name, data, work, seed = sys.argv[1:]
+    module, _, cls = name.partition(":")
+    system = getattr(importlib.import_module(module), cls)()
+    row = measure(system, Path(data), Path(work), int(seed))
+    answer.write(json.dumps(row) + "\n")
+    answer.flush()
+
+
+if __name__ == "__main__":
+    main()

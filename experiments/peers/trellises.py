@@ -1,0 +1,65 @@
+"""Ours: the library with all defaults, W-LTLS as in the paper, LTLS, and one-vs-rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from peers.system import IntArray, System
+from xtrellis import LTLSClassifier, TrellisClassifier
+
+
+class Trellis(System):
+    """An estimator of this library."""
+
+    compiles = True
+
+    def estimator(self, n_classes: int, seed: int) -> Any:
+        """Estimator to train."""
+        raise NotImplementedError
+
+    def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
+        self.model = self.estimator(len(np.unique(y)), seed).fit(inputs, y)
+
+    def save(self, folder: Path) -> None:
+        joblib.dump(self.model, folder / "model.joblib")
+
+    def load(self, folder: Path) -> None:
+        self.model = joblib.load(folder / "model.joblib")
+
+    def predict(self, inputs: Any) -> IntArray:
+        return self.model.predict(inputs)
+
+    def predict_top_k(self, inputs: Any, k: int) -> IntArray:
+        return self.model.predict_top_k(inputs, k=k)[0]
+
+
+class Default(Trellis):
+    """All defaults."""
+
+    def estimator(self, n_classes: int, seed: int) -> Any:
+        return TrellisClassifier(random_state=seed)
+
+
+class WLTLS(Trellis):
+    """The paper's setting."""
+
+    def estimator(self, n_classes: int, seed: int) -> Any:
+        return TrellisClassifier.paper(min(10, n_classes), random_state=seed)
+
+
+class LTLS(Trellis):
+    """Jointly trained, two vertices a slice."""
+
+    def estimator(self, n_classes: int, seed: int) -> Any:
+        return LTLSClassifier(random_state=seed)
+
+
+class OneVsRest(Trellis):
+    """The widest trellis: b = K."""
+
+    def estimator(self, n_classes: int, seed: int) -> Any:
+        return TrellisClassifier.paper(n_classes, random_state=seed)
