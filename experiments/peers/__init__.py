@@ -57,6 +57,8 @@ _FASTTEXT = ("fasttext", ("fasttext-numpy2-wheel==0.9.2", *_SCIPY))
 # fmt: off
 PEERS: dict[str, Peer] = {
     "xtrellis": Peer("xtrellis", OURS, "all defaults", "peers.trellises:Default"),
+    "pruned": Peer("xtrellis, pruned", OURS, "all defaults, half a point may be lost",
+                   "peers.trellises:Pruned"),
     "wltls": Peer("W-LTLS", PAPER, "b = 10", "peers.trellises:WLTLS"),
     "ltls": Peer("LTLS", PAPER, "as published", "peers.trellises:LTLS"),
     "ovr": Peer("OVR", PAPER, "one-vs-rest AROW", "peers.trellises:OneVsRest"),

@@ -4,7 +4,7 @@ A text becomes a row of TF-IDF weights of its words, pairs of words, or characte
 ``tf`` the number of times a term occurs in the text, ``df`` the number of training texts it occurs
 in, and n the number of these,
 
-    x_term = tf * (1 + log((1 + n) / (1 + df))),  divided by the row's Euclidean norm.
+    x_term = (1 + log tf) * (1 + log((1 + n) / (1 + df))),  divided by the row's Euclidean norm.
 
 scikit-learn splits and counts. Columns are the terms seen in training or, for streams, hashes.
 """
@@ -268,8 +268,9 @@ class TextFeatures:
         return _side_by_side(parts)
 
     def _weighted(self, counts: Any) -> Any:
-        """Counts times the rarity of terms, rows of norm 1."""
+        """Logarithms of counts times the rarity of terms, rows of norm 1."""
         counts.sort_indices()
+        counts.data = 1 + np.log(counts.data)
         if self.frequencies is not None:
             if self._idf is None:
                 ratios = (1 + self.n_texts) / (1 + self.frequencies)

@@ -1,0 +1,219 @@
+"""Trials: one model trained and measured, from which all tables and figures take what they need.
+
+A trial is told by a :class:`Spec`. Its figures are kept as JSON, so that a sweep that is
+interrupted goes on where it stopped, and scripts share what they have in common.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sets import Set, load_set
+
+import xtrellis
+from xtrellis import (
+    LTLSClassifier,
+    TrellisClassifier,
+    best_paths,
+    get_loss,
+    held_out_threshold,
+)
+from xtrellis.files import replacing
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE / ".cache"
+RESULTS = HERE / "results"
+
+LOSSES = ("exponential", "squared_hinge", "hinge", "log", "squared")
+EPOCHS = {"icd10cm": 5, "wordnet_hypernym": 3}  # of AROW; other sets: 5
+SEEDS = (0, 1, 2, 3, 4)
+SAMPLE = 5_000  # training rows that diagnostics are measured on
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is trained, on what, with which seed."""
+
+    data: str
+    training: str  # "independent", "local" or "joint"
+    width: int
+    assignment: str = "similarity"  # or "random"; "greedy" for joint training
+    learner: str = "svm"  # or "arow", "perceptron" for joint training
+    seed: int = 0
+    prune: bool = False  # also find a threshold on held-out rows: another training
+
+    def estimator(self) -> Any:
+        """Estimator to train."""
+        epochs = EPOCHS.get(self.data, 5)
+        if self.training == "joint":
+            return LTLSClassifier(self.width, epochs=epochs, random_state=self.seed, n_jobs=-1)
+        return TrellisClassifier(
+            self.width,
+            training=self.training,
+            assignment=self.assignment,
+            learner=self.learner,
+            epochs=epochs if self.learner == "arow" else None,
+            calibration=0.1 if self.training == "local" else 0.0,
+            random_state=self.seed,
+            n_jobs=-1,
+        )
+
+
+def paper_spec(data: str, width: int, seed: int = 0, prune: bool = False) -> Spec:
+    """W-LTLS as in the paper: independent AROW, random assignment, exponential decoding."""
+    return Spec(data, "independent", width, "random", "arow", seed, prune)
+
+
+def local_spec(data: str, width: int, seed: int = 0, prune: bool = False) -> Spec:
+    """Ours: local SVM, similar classes on paths that share edges."""
+    return Spec(data, "local", width, seed=seed, prune=prune)
+
+
+def ltls_spec(data: str, seed: int = 0, width: int = 2) -> Spec:
+    """LTLS: joint training, greedy assignment."""
+    return Spec(data, "joint", width, "greedy", "perceptron", seed)
+
+
+# ---------------------------------------------------------------------- one trial
+
+
+def run_trial(spec: Spec) -> dict[str, Any]:
+    """Train and measure."""
+    data = load_set(spec.data)
+    model = spec.estimator()
+    start = time.perf_counter()
+    model.fit(data.X, data.y)
+    figures: dict[str, Any] = {"train_seconds": time.perf_counter() - start}
+    model.n_jobs = 1
+    figures.update(
+        n_edges=model.trellis_.n_edges,
+        # The paper's size: four bytes for each feature and edge.
+        dense_bytes=4 * data.X.shape[1] * model.trellis_.n_edges,
+        nonzeros=model.weights_.n_nonzero,
+        **_measured(model, data),
+    )
+    if spec.training != "local":
+        figures["accuracy_by_loss"] = _accuracy_by_loss(model, data)
+    figures.update(_diagnosed(model, data))
+    if spec.prune:
+        figures["pruned"] = _pruned(spec, model, data)
+    return figures
+
+
+def _measured(model: Any, data: Set) -> dict[str, Any]:
+    """Size of the file, and accuracy and time (one thread, best of three) on the test rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        n_bytes = model.save(Path(folder) / "model")
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        predicted = model.predict(data.X_test)
+        times.append(time.perf_counter() - start)
+    accuracy = float((predicted == data.y_test).mean())
+    return {"file_bytes": n_bytes, "predict_seconds": min(times), "accuracy": accuracy}
+
+
+def _accuracy_by_loss(model: Any, data: Set) -> dict[str, float]:
+    """Test accuracy of the same weights, decoded with each loss (Figure 4)."""
+    right = dict.fromkeys(LOSSES, 0)
+    for margins, truth in _margin_batches(model, data.X_test, data.y_test):
+        for name in LOSSES:
+            paths = best_paths(model.trellis_, margins, get_loss(name))
+            right[name] += int((model.assignment_.class_of_path[paths] == truth).sum())
+    return {name: count / len(data.y_test) for name, count in right.items()}
+
+
+def _margin_batches(model: Any, X: Any, y: Any) -> Iterable[tuple[Any, Any]]:
+    size = max(64, 2**22 // model.trellis_.n_edges)
+    for start in range(0, X.shape[0], size):
+        rows = model._checked_rows(X[start : start + size])
+        yield model.weights_.margins(rows), y[start : start + size]
+
+
+def _diagnosed(model: Any, data: Set) -> dict[str, Any]:
+    """Average binary loss, bound, training error, margin and non-zeros, on training rows."""
+    rows = np.sort(np.random.RandomState(0).permutation(len(data.y))[:SAMPLE])
+    X, y = data.X[rows], data.y[rows]
+    found = asdict(model.diagnose(X, y, loss="squared_hinge"))
+    found["training_error"] = float((model.predict(X) != y).mean())
+    return found
+
+
+def _pruned(spec: Spec, model: Any, data: Set) -> dict[str, Any]:
+    """The model pruned at the threshold that costs a point on held-out training rows."""
+    threshold = held_out_threshold(spec.estimator(), data.X, data.y, 0.01, random_state=spec.seed)
+    model.prune(threshold=threshold)
+    return {
+        "threshold": threshold,
+        "nonzeros": model.weights_.n_nonzero,
+        **_measured(model, data),
+    }
+
+
+# ---------------------------------------------------------------------- many of them, kept
+
+
+def run_trials(specs: Iterable[Spec], title: str) -> dict[Spec, dict[str, Any]]:
+    """Figures of all specs, from the cache where they are there, with progress."""
+    return run_cached({spec: lambda spec=spec: run_trial(spec) for spec in specs}, title)
+
+
+def run_cached(work: dict[Any, Callable[[], dict[str, Any]]], title: str) -> dict[Any, Any]:
+    """Results of all work by its key, from the cache or run now."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    found = {key: _read(key) for key in work}
+    missing = [key for key, figures in found.items() if figures is None]
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(title, total=len(missing))
+        for key in missing:
+            figures = work[key]()
+            _write(key, figures)
+            found[key] = figures
+            progress.advance(task)
+    return found
+
+
+def _path(key: Any) -> Path:
+    """File of a key's results; another version of the library starts anew."""
+    told = json.dumps([xtrellis.__version__, type(key).__name__, asdict(key)], sort_keys=True)
+    name = hashlib.sha256(told.encode()).hexdigest()[:20]
+    return CACHE / "results" / f"{name}.json"
+
+
+def _read(key: Any) -> dict[str, Any] | None:
+    try:
+        return json.loads(_path(key).read_text())["figures"]
+    except (OSError, ValueError, KeyError):  # not there, or not whole
+        return None
+
+
+def _write(key: Any, figures: dict[str, Any]) -> None:
+    path = _path(key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as beside:
+        beside.write_text(json.dumps({"key": asdict(key), "figures": figures}, indent=1))
