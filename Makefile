@@ -5,12 +5,13 @@ RUN     = $(VENV)/bin/python
 BASE_STAMP = $(VENV)/.installed-base
 DEV_STAMP  = $(VENV)/.installed-dev
 
-.PHONY: demo test lint bench clean help
+.PHONY: demo test lint bench paper clean help
 
 help:
 	@echo "make demo   run the demonstration; pictures go to demo_output/"
 	@echo "make test   run all tests and doctests"
 	@echo "make lint   run ruff and mypy"
+	@echo "make paper  run every experiment of the paper, and beyond; results in experiments/results/"
 	@echo "make bench  run the benchmarks, some on data sets in XTRELLIS_DATA (benchmarks/sets.py)"
 
 demo: $(BASE_STAMP)
@@ -23,6 +24,9 @@ lint: $(DEV_STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+paper: $(BASE_STAMP)
+	$(RUN) experiments/run_all.py
 
 bench: $(DEV_STAMP)
 	$(RUN) benchmarks/bench_decode.py

@@ -10,15 +10,16 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sets import Set, load_set
 
 import xtrellis
+from sets import Set, load_set
 from xtrellis import (
     LTLSClassifier,
     TrellisClassifier,
@@ -166,8 +167,16 @@ def run_trials(specs: Iterable[Spec], title: str) -> dict[Spec, dict[str, Any]]:
     return run_cached({spec: lambda spec=spec: run_trial(spec) for spec in specs}, title)
 
 
-def run_cached(work: dict[Any, Callable[[], dict[str, Any]]], title: str) -> dict[Any, Any]:
-    """Results of all work by its key, from the cache or run now."""
+def run_cached(
+    work: dict[Any, Callable[[], dict[str, Any]]],
+    title: str,
+    workers: int = 1,
+    stop: Callable[[], None] = lambda: None,
+) -> dict[Any, Any]:
+    """Results of all work by its key, from the cache or run now, so many at a time.
+
+    ``stop`` ends what runs in other threads when this one is interrupted.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -190,12 +199,30 @@ def run_cached(work: dict[Any, Callable[[], dict[str, Any]]], title: str) -> dic
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=len(missing))
-        for key in missing:
-            figures = work[key]()
+        for key, figures in _results({key: work[key] for key in missing}, workers, stop):
             _write(key, figures)
             found[key] = figures
             progress.advance(task)
     return found
+
+
+def _results(
+    work: dict[Any, Callable[[], dict[str, Any]]], workers: int, stop: Callable[[], None]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Keys and their results as they come."""
+    if workers == 1:  # in this thread, which is the one that Ctrl-C interrupts
+        for key, run in work.items():
+            yield key, run()
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        running = {pool.submit(run): key for key, run in work.items()}
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop()
+            raise
 
 
 def _path(key: Any) -> Path:

@@ -128,23 +128,38 @@ def _row_of(command: list[str], timeout: float | None) -> dict[str, Any]:
         env={**os.environ, **ONE_THREAD},
         start_new_session=True,
     )
+    _RUNNING.add(child)
     try:
         printed, errors = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         return {"failed": f"stopped after {timeout:.0f} s"}
     finally:
         _end(child)
+        _RUNNING.discard(child)
     if child.returncode:
         return {"failed": last_error(errors) if errors else f"ended with {child.returncode}"}
     row: dict[str, Any] = json.loads(printed)
     return row
 
 
+_RUNNING: set[subprocess.Popen[str]] = set()
+
+
+def stop_peers() -> None:
+    """End all peers that run in other threads; their rows say that they failed."""
+    for child in list(_RUNNING):
+        _kill(child)
+
+
 def _end(child: subprocess.Popen[str]) -> None:
     """Kill a child that still runs, and its own children, which share its process group."""
     if child.poll() is None:
-        if hasattr(os, "killpg"):
-            os.killpg(child.pid, signal.SIGKILL)
-        else:
-            child.kill()
+        _kill(child)
         child.communicate()
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    if hasattr(os, "killpg"):
+        os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()

@@ -1,0 +1,76 @@
+"""Average margin against b (E.4), and the share of weights that are not zero against b."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from output import (
+    Claim,
+    picture,
+    save_picture,
+    sets_asked_for,
+    table,
+    tidy,
+    title_of,
+    write_page,
+)
+from sweep import local_specs, paper_specs
+from trials import run_trials
+
+FAMILIES = {"W-LTLS": paper_specs, "local": local_specs}
+STYLES = {"W-LTLS": ("o-", "#c2410c"), "local": ("s-", "#0b5fd3")}
+
+
+def main(sets: list[str]) -> list[Claim]:
+    """Table and picture for each set."""
+    parts, claims = [__doc__ or ""], []
+    for data in sets:
+        series = {}
+        for name, specs in FAMILIES.items():
+            found = run_trials(specs(data), f"{data}: {name}")
+            for b in dict.fromkeys(spec.width for spec in found):
+                own = [figures for spec, figures in found.items() if spec.width == b]
+                series.setdefault(name, {})[b] = tuple(
+                    float(np.mean([f[key] for f in own]))
+                    for key in ("average_margin", "share_nonzero")
+                )
+        rows = [
+            [f"{name}, b = {b}", f"{margin:.3f}", f"{100 * share:.1f}"]
+            for name, by_width in series.items()
+            for b, (margin, share) in by_width.items()
+        ]
+        parts += [
+            f"## {title_of(data)}",
+            table(["model", "average margin", "non-zero weights (%)"], rows),
+            _draw(data, series),
+        ]
+        margins = [margin for margin, _ in series["W-LTLS"].values()]
+        widths = list(series["W-LTLS"])
+        claims.append(
+            Claim(
+                data,
+                "margins grow with b",
+                bool((np.diff(margins) > 0).all()),
+                f"{margins[0]:.2f} at b = {widths[0]}, {margins[-1]:.2f} at b = {widths[-1]}",
+            )
+        )
+    write_page("margins", "Margins and non-zero weights", parts, claims)
+    return claims
+
+
+def _draw(data, series) -> str:
+    figure, axes, file = picture("margins", data, panels=2)
+    for at, (ax, label) in enumerate(
+        zip(axes, ("average margin |f|", "weights that are not zero (%)"), strict=True)
+    ):
+        for name, by_width in series.items():
+            style, color = STYLES[name]
+            values = [(100 if at else 1) * row[at] for row in by_width.values()]
+            ax.plot(list(by_width), values, style, ms=5, lw=1.3, color=color, label=name)
+        tidy(ax, "slice width b", label)
+    figure.suptitle(f"Margins and non-zero weights on {title_of(data)}", fontsize=11)
+    return save_picture(figure, file, "average margin and share of non-zero weights against b")
+
+
+if __name__ == "__main__":
+    main(sets_asked_for(__doc__ or ""))

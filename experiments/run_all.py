@@ -1,0 +1,48 @@
+"""All tables and figures, and every claim of the paper checked: what ``make paper`` runs.
+
+    python experiments/run_all.py [set ...]
+
+A set is icd10cm or wordnet_hypernym (bundled, the default), a folder with train.svm and test.svm,
+or one of the paper's five. What is done already is kept in experiments/.cache.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import beyond
+import bound
+import decoding_losses
+import margins
+import sparse_models
+import trade_off
+from output import sets_asked_for, title_of, write_page
+
+SCRIPTS = (decoding_losses, trade_off, sparse_models, bound, margins, beyond)
+
+
+def main(sets: list[str]) -> None:
+    """Run every script, then list all claims."""
+    try:
+        claims = [claim for script in SCRIPTS for claim in script.main(sets)]
+    except KeyboardInterrupt:
+        sys.exit("stopped; what is done is kept, the same command goes on from there")
+    parts = [
+        "Printed by `make paper`. Each page has its tables and pictures: "
+        + ", ".join(
+            f"[{script.__name__.replace('_', ' ')}]({script.__name__}.md)" for script in SCRIPTS
+        )
+        + "."
+    ]
+    for data in sets:
+        own = [claim for claim in claims if claim.data == data]
+        held = sum(claim.holds for claim in own)
+        parts.append(
+            f"## {title_of(data)}: {held} of {len(own)} hold\n\n"
+            + "\n".join(f"- {claim}." for claim in own)
+        )
+    write_page("README", "The paper's claims, checked", parts, [])
+
+
+if __name__ == "__main__":
+    main(sets_asked_for(__doc__ or ""))

@@ -1,0 +1,92 @@
+"""Sparse models (Figure 6, table E.6): before and after pruning, threshold, size and accuracy.
+
+The threshold is the largest that loses one point on a tenth of the training rows, held out of the
+training of another model; the model pruned is trained on all rows.
+"""
+
+from __future__ import annotations
+
+from output import (
+    Claim,
+    megabytes,
+    picture,
+    save_picture,
+    sets_asked_for,
+    table,
+    tidy,
+    title_of,
+    write_page,
+)
+from sweep import local_specs, paper_specs
+from trials import run_trials
+
+FAMILIES = {"W-LTLS": paper_specs, "local": local_specs}
+COLORS = {"W-LTLS": "#c2410c", "local": "#0b5fd3"}
+
+
+def main(sets: list[str]) -> list[Claim]:
+    """Table and picture for each set."""
+    parts, claims = [__doc__ or ""], []
+    for data in sets:
+        found = {
+            name: {
+                spec.width: figures
+                for spec, figures in run_trials(
+                    [spec for spec in specs(data) if spec.prune], f"{data}: pruning {name}"
+                ).items()
+            }
+            for name, specs in FAMILIES.items()
+        }
+        rows = [
+            [
+                f"{name}, b = {b}",
+                f"{f['pruned']['threshold']:.3f}",
+                megabytes(f["file_bytes"]),
+                megabytes(f["pruned"]["file_bytes"]),
+                f"{f['file_bytes'] / f['pruned']['file_bytes']:.1f} x",
+                f"{100 * f['accuracy']:.2f}",
+                f"{100 * f['pruned']['accuracy']:.2f}",
+            ]
+            for name, by_width in found.items()
+            for b, f in by_width.items()
+        ]
+        header = ["model", "λ", "file (MB)", "pruned (MB)", "smaller", "accuracy (%)", "pruned (%)"]
+        parts += [f"## {title_of(data)}", table(header, rows), _draw(data, found)]
+        claims += _claims(data, found)
+    write_page("sparse_models", "Sparse models", parts, claims)
+    return claims
+
+
+def _draw(data, found) -> str:
+    figure, (ax,), file = picture("sparse_models", data)
+    for name, by_width in found.items():
+        full = [(f["file_bytes"] / 1e6, 100 * f["accuracy"]) for f in by_width.values()]
+        small = [
+            (f["pruned"]["file_bytes"] / 1e6, 100 * f["pruned"]["accuracy"])
+            for f in by_width.values()
+        ]
+        ax.plot(*zip(*full, strict=True), "o-", color=COLORS[name], ms=5, lw=1.3, label=name)
+        ax.plot(
+            *zip(*small, strict=True),
+            "o--",
+            color=COLORS[name],
+            mfc="white",
+            ms=5,
+            lw=1.3,
+            label=f"{name}, pruned",
+        )
+    tidy(ax, "model file (MB)", "test accuracy (%)")
+    ax.set_title(f"Pruning on {title_of(data)}", fontsize=11)
+    return save_picture(figure, file, "accuracy against file size before and after pruning")
+
+
+def _claims(data, found) -> list[Claim]:
+    by_width = found["W-LTLS"]
+    kept = {b: f["pruned"]["nonzeros"] / f["nonzeros"] for b, f in by_width.items()}
+    narrow, wide = min(kept), max(kept)
+    numbers = f"{kept[narrow]:.1%} of the weights are left at b = {narrow}, {kept[wide]:.1%} at b = {wide}"
+    return [Claim(data, "wider graphs prune better", kept[wide] < kept[narrow], numbers)]
+
+
+if __name__ == "__main__":
+    main(sets_asked_for(__doc__ or ""))
