@@ -84,7 +84,9 @@ def _claims(data, found) -> list[Claim]:
     by_width = found["W-LTLS"]
     kept = {b: f["pruned"]["nonzeros"] / f["nonzeros"] for b, f in by_width.items()}
     narrow, wide = min(kept), max(kept)
-    numbers = f"{kept[narrow]:.1%} of the weights are left at b = {narrow}, {kept[wide]:.1%} at b = {wide}"
+    numbers = (
+        f"{kept[narrow]:.1%} of the weights stay at b = {narrow}, {kept[wide]:.1%} at b = {wide}"
+    )
     return [Claim(data, "wider graphs prune better", kept[wide] < kept[narrow], numbers)]
 
 
