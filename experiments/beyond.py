@@ -69,7 +69,7 @@ def _draw(data, found) -> str:
     for ax, (key, unit, label) in zip(axes, keys, strict=True):
         for name, trials in found.items():
             style, color = STYLES[name]
-            points = sorted((f[key] / unit, 100 * f["accuracy"]) for f in trials.values())
+            points = [(f[key] / unit, 100 * f["accuracy"]) for f in trials.values()]  # by width
             ax.plot(*zip(*points, strict=True), style, ms=5, lw=1.3, color=color, label=name)
         tidy(ax, label, "test accuracy (%)")
     figure.suptitle(f"Training and path assignment on {title_of(data)}", fontsize=11)

@@ -65,6 +65,7 @@ def _draw(data, widths, sizes, shares) -> str:
         right.plot(x, means[loss] - means["squared"], STYLES[loss], ms=5, lw=1.3, label=name)
     tidy(left, "dense model size (MB)", "test accuracy (%)")
     tidy(right, "dense model size (MB)", "gain over the squared loss (points)")
+    right.get_legend().remove()  # the same as on the left
     figure.suptitle(f"W-LTLS on {title_of(data)}: decoding losses", fontsize=11)
     return save_picture(figure, file, "accuracy of five losses against model size")
 

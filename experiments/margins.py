@@ -67,7 +67,8 @@ def _draw(data, series) -> str:
             style, color = STYLES[name]
             values = [(100 if at else 1) * row[at] for row in by_width.values()]
             ax.plot(list(by_width), values, style, ms=5, lw=1.3, color=color, label=name)
-        tidy(ax, "slice width b", label)
+        widths = sorted({b for by_width in series.values() for b in by_width})
+        tidy(ax, "slice width b", label, ticks=widths)
     figure.suptitle(f"Margins and non-zero weights on {title_of(data)}", fontsize=11)
     return save_picture(figure, file, "average margin and share of non-zero weights against b")
 

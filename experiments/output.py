@@ -84,11 +84,20 @@ def save_picture(figure: Any, file: str, caption: str) -> str:
     return f"![{caption}]({file})"
 
 
-def tidy(ax: Any, x_label: str, y_label: str, log: bool = True) -> None:
-    """Name the axes, and take away what is not needed."""
-    if log:
-        ax.set_xscale("log")
-        ax.xaxis.set_major_formatter("{x:g}")
+def tidy(ax: Any, x_label: str, y_label: str, ticks: Sequence[float] = ()) -> None:
+    """Name the axes, the first one logarithmic, and take away what is not needed."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    if ticks:
+        ax.set_xticks(ticks)
+    else:
+        low, high = ax.get_xlim()
+        ax.xaxis.set_major_locator(
+            LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,), numticks=20)
+        )
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.grid(True, color="#e5e8ee", lw=0.8)

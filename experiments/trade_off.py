@@ -31,7 +31,7 @@ from sets import load_set, write_folder
 from sweep import local_specs, ltls_specs, one_vs_rest_spec, paper_specs
 from trials import CACHE, run_cached, run_trials
 
-TIMEOUT = float(os.environ.get("XTRELLIS_PEER_SECONDS", "120"))
+TIMEOUT = float(os.environ.get("XTRELLIS_PEER_SECONDS", "200"))
 
 
 @dataclass(frozen=True)
