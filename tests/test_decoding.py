@@ -12,6 +12,7 @@ from xtrellis import (
     Trellis,
     VertexSoftmax,
     best_paths,
+    codewords,
     get_loss,
     k_best_paths,
     log_partition,
@@ -273,3 +274,13 @@ def nan_margins(value):
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call(Trellis(9, 2))
+
+
+def test_hamming_decoding_is_the_loss_of_signs():
+    """Section 3: the codeword that differs in the fewest signs, by L(z) = (1 - sign z) / 2."""
+    trellis = Trellis(29, 3)
+    margins = np.random.default_rng(0).standard_normal((40, trellis.n_edges))
+    words = codewords(trellis, np.arange(29))
+    distances = (np.sign(margins)[:, np.newaxis] != words).sum(axis=2)
+    found = best_paths(trellis, margins, lambda z: (1 - np.sign(z)) / 2)
+    np.testing.assert_array_equal(distances[np.arange(40), found], distances.min(axis=1))

@@ -112,6 +112,23 @@ def test_path_numbers_invert_path_edges(graph, seed):
     assert (last == trellis.n_vertices - 1).all()
 
 
+@given(graphs(max_classes=90))
+def test_paths_to_a_vertex_and_bounds_on_size(graph):
+    """Lemma 3, Lemma 11 and Corollary 12 of the appendix."""
+    graph = Trellis(*graph)
+    b, n_slices = graph.slice_width, graph.n_slices
+    tails, heads = graph.endpoints()
+    paths = np.zeros(graph.n_vertices, int)
+    paths[0] = 1
+    for tail, head in sorted(zip(tails, heads, strict=True)):
+        paths[head] += paths[tail]
+    sizes = graph.slice_sizes
+    assert paths[1:-1].tolist() == [b**i for i, size in enumerate(sizes) for _ in range(size)]
+    assert paths[-1] == graph.n_classes
+    assert sum(sizes) <= n_slices * b
+    assert graph.n_edges <= (b + 1) * n_slices * b + b
+
+
 def test_neighbouring_numbers_share_early_vertices():
     vertices = Trellis(1597, 10).path_vertices(np.arange(1597))
     assert (np.diff(vertices[:, 0]) >= 0).all()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .plots import draw_trade_off, draw_trellis, draw_widths
     from .pruning import held_out_threshold
     from .readers import read_text
+    from .sources import DataError
     from .svmlight import read_svmlight
     from .text import TrellisTextClassifier
     from .trellis import Trellis
@@ -78,6 +79,7 @@ _HOME = {
     "Arow": "learners",
     "AveragedPerceptron": "learners",
     "SklearnLearner": "learners",
+    "DataError": "sources",
     "read_svmlight": "svmlight",
     "read_text": "readers",
     "load_icd10cm": "datasets",
@@ -88,6 +90,7 @@ _HOME = {
 __all__ = [
     "Arow",
     "AveragedPerceptron",
+    "DataError",
     "GreedyAssignment",
     "LTLSClassifier",
     "Learner",

@@ -32,7 +32,18 @@ _SHOWN = 40  # characters of a wrong word that a message shows
 
 
 class DataError(ValueError):
-    """Data that cannot be read; the message is one line, ``file:line: what; what to do``."""
+    r"""Data that cannot be read; the message is one line, ``file:line: what; what to do``.
+
+    Examples
+    --------
+    >>> import io
+    >>> from xtrellis import DataError, read_text
+    >>> try:
+    ...     read_text(io.BytesIO(b"A00\tcholera\ntyphoid\n"), format="tsv")
+    ... except DataError as error:
+    ...     print(error)
+    <stdin>:2: no tab after the label in 'typhoid'; put one there
+    """
 
 
 class MissingFileError(DataError, FileNotFoundError):
