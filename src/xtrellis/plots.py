@@ -137,7 +137,6 @@ def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
     'weights (MB)'
     """
     from matplotlib import pyplot as plt
-    from matplotlib.patheffects import withStroke
 
     if ax is None:
         ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
@@ -153,16 +152,7 @@ def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
         if trial.slice_width == selection.slice_width:
             ax.plot(size, value, "o", ms=12, mfc="none", mec=_INK, mew=1.6, ls="", label="chosen")
             ax.axvline(size, color=_EDGE, lw=1, ls="--", zorder=0)
-        ax.annotate(
-            f"b = {trial.slice_width}\n{value:.3g}",
-            (size, value),
-            (0, 8),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-            color=_INK,
-            path_effects=[withStroke(linewidth=3, foreground="white")],
-        )
+        _name_point(ax, f"b = {trial.slice_width}\n{value:.3g}", (size, value))
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
@@ -205,7 +195,6 @@ def draw_trade_off(
     'model file (MB)'
     """
     from matplotlib import pyplot as plt
-    from matplotlib.patheffects import withStroke
 
     if ax is None:
         ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
@@ -217,16 +206,7 @@ def draw_trade_off(
         xs, ys = [point[0] for point in points], [point[1] for point in points]
         ax.plot(xs, ys, marker + style, ms=6, lw=1.4, color=color, label=name)
         for x, y, label in points:
-            ax.annotate(
-                label,
-                (x, y),
-                (0, 7),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-                color=_INK,
-                path_effects=[withStroke(linewidth=3, foreground="white")],
-            )
+            _name_point(ax, label, (x, y))
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.margins(0.1, 0.12)
@@ -238,6 +218,22 @@ def draw_trade_off(
         ax.spines[side].set_visible(False)
     ax.legend(frameon=False, fontsize=8.5)
     return ax
+
+
+def _name_point(ax: Axes, text: str, point: tuple[float, float]) -> None:
+    """Write above a point, legibly over lines."""
+    from matplotlib.patheffects import withStroke
+
+    ax.annotate(
+        text,
+        point,
+        (0, 7),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8,
+        color=_INK,
+        path_effects=[withStroke(linewidth=3, foreground="white")],
+    )
 
 
 def _positions(trellis: Trellis) -> list[tuple[float, float]]:
