@@ -17,7 +17,7 @@ class FastText(System):
 
     Its defaults, 5 passes at rate 0.1, are for far more rows. These settings come from a few tries
     on rows held out of icd10cm's training part. A softmax costs K a row, so above 2,000 classes
-    the hierarchical one replaces it, as fastText's manual advises; it is less accurate.
+    the hierarchical one replaces it, as fastText's manual advises.
     Where a set has no texts, its features are the words.
     """
 
