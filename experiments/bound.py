@@ -133,7 +133,7 @@ def _claims(data, widths, of, bound, accuracy, picked, best) -> list[Claim]:
     first, last = accuracies[0], accuracies[-1]
     half = next(i for i, a in enumerate(accuracies) if a >= first + 0.5 * (max(accuracies) - first))
     lost = 100 * (accuracy[best] - accuracy[picked])
-    steps = np.diff(accuracies)
+    steps = np.diff(accuracies) if len(widths) > 1 else np.zeros(1)
     return [
         Claim(
             data,

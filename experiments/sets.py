@@ -7,8 +7,9 @@ or as one of the paper's five (``sector``, ...), which is then downloaded.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,15 @@ class Set:
     y_test: Any
     texts: tuple[list[str], list[str]] | None = None
 
+    @cached_property
+    def digest(self) -> str:
+        """Short hash of the rows and classes."""
+        digest = hashlib.sha256()
+        for X, y in ((self.X, self.y), (self.X_test, self.y_test)):
+            for array in (X.data, X.indices, X.indptr, y):
+                digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()[:12]
+
     @property
     def n_classes(self) -> int:
         """Number of classes in training."""
@@ -55,8 +65,9 @@ def load_set(name: str) -> Set:
         rows = fetch_paper_set(name)
         return Set(name, rows.X_train, *_numbered(rows.y_train, rows.X_test, rows.y_test))
     folder = Path(name)
-    X, y = read_svmlight(_file(folder, "train"))
-    X_test, y_test = read_svmlight(_file(folder, "test"), n_features=X.shape[1])
+    # Features keep their numbers: which is the first cannot be told from one part alone.
+    X, y = read_svmlight(_file(folder, "train"), zero_based=True)
+    X_test, y_test = read_svmlight(_file(folder, "test"), n_features=X.shape[1], zero_based=True)
     return Set(folder.name, X, *_numbered(y, X_test, y_test))
 
 
@@ -83,9 +94,9 @@ def write_folder(data: Set, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     sparse.save_npz(folder / "train.npz", data.X)
     sparse.save_npz(folder / "test.npz", data.X_test)
-    np.savez(folder / "labels.npz", y_train=data.y, y_test=data.y_test)
     if data.texts is not None:
         for part, texts in zip(("train", "test"), data.texts, strict=True):
             lines = "\n".join(" ".join(text.split()) for text in texts)
             (folder / f"{part}.txt").write_text(lines, encoding="utf-8")
+    np.savez(folder / "labels.npz", y_train=data.y, y_test=data.y_test)  # last: all is there
     return folder

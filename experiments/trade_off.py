@@ -72,7 +72,7 @@ def main(sets: list[str]) -> list[Claim]:
 
 def run_peers(data: str) -> dict[str, Any]:
     """Rows of all peers."""
-    folder = CACHE / "sets" / load_set(data).name
+    folder = CACHE / "sets" / f"{load_set(data).name}-{load_set(data).digest}"
     if not (folder / "labels.npz").is_file():
         write_folder(load_set(data), folder)
     keys = {PeerKey(data, name, TIMEOUT): name for name in PEERS}

@@ -200,7 +200,8 @@ def run_cached(
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=len(missing))
         for key, figures in _results({key: work[key] for key in missing}, workers, stop):
-            _write(key, figures)
+            if "failed" not in figures or figures["failed"].startswith("stopped after"):
+                _write(key, figures)  # what could not be installed today may be tomorrow
             found[key] = figures
             progress.advance(task)
     return found
@@ -226,8 +227,9 @@ def _results(
 
 
 def _path(key: Any) -> Path:
-    """File of a key's results; another version of the library starts anew."""
-    told = json.dumps([xtrellis.__version__, type(key).__name__, asdict(key)], sort_keys=True)
+    """File of a key's results; another version of the library or the data starts anew."""
+    content = load_set(key.data).digest
+    told = json.dumps([xtrellis.__version__, type(key).__name__, asdict(key), content])
     name = hashlib.sha256(told.encode()).hexdigest()[:20]
     return CACHE / "results" / f"{name}.json"
 

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from xtrellis import load_icd10cm, load_wordnet
+from xtrellis.text import TextFeatures
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -31,7 +34,22 @@ def topics(n_classes=30, n_features=400, n_rows=900, seed=0):
 
 
 def shared_set(name):
-    """Train and test part of a real data set; skips the test where it is absent."""
+    """Train and test part of a real data set; skips the test where it is absent.
+
+    The two that are bundled never are.
+    """
+    bundled = {"icd10cm": (load_icd10cm, (1, 2)), "wordnet_hypernym": (load_wordnet, (1, 1))}
+    if name in bundled:
+        load, words = bundled[name]
+        split, features = load(), TextFeatures(words, None, None)
+        X = features.fit_transform(split.train_texts, 1)
+        classes, y = np.unique(split.train_labels, return_inverse=True)
+        return (
+            X,
+            y,
+            features.transform(split.test_texts),
+            np.searchsorted(classes, split.test_labels),
+        )
     from sklearn.datasets import load_svmlight_files
 
     folder = SHARED / name

@@ -170,6 +170,37 @@ def test_svmlight_from_training_to_prediction(tmp_path):
     assert "error: " in err
 
 
+def test_features_keep_the_numbers_of_their_file(tmp_path):
+    """A file without feature 0 does not shift the others."""
+    rows = [f"{c} {c}:1\n" for c in range(6)]
+    (tmp_path / "train.svm").write_text("".join(rows * 3))
+    run("train", tmp_path / "train.svm", tmp_path / "model")
+    assert run("predict", tmp_path / "model", stdin=b"3 3:1\n")[0] == "3\n"
+    (tmp_path / "test.svm").write_text("".join(rows[2:]))
+    facts = json.loads(run("evaluate", tmp_path / "model", tmp_path / "test.svm", "--json")[0])
+    assert facts["accuracy"] == 1.0
+    one_based = run("predict", tmp_path / "model", "--one-based", stdin=b"4 4:1\n")
+    assert one_based[0] == "3\n"
+
+
+def test_labels_of_another_type_and_unknown_ones(folder, tmp_path):
+    texts, labels = reports(200)
+    numbers = np.unique(labels, return_inverse=True)[1]
+    TrellisTextClassifier().fit(texts, numbers).save(tmp_path / "model")
+    lines = [f"{a}\t{b}\n" for a, b in zip(numbers, texts, strict=True)]
+    (tmp_path / "rows.tsv").write_text("".join(lines))
+    facts = json.loads(run("evaluate", tmp_path / "model", tmp_path / "rows.tsv", "--json")[0])
+    assert facts["accuracy"] > 0.95
+    _, err = run("evaluate", tmp_path / "model", folder / "test.tsv", code=1)
+    assert "is of another type than the model's" in err
+    (tmp_path / "valid.tsv").write_text((folder / "test.tsv").read_text() + "unseen\ta text\n")
+    _, err = run(
+        *("train", folder / "train.tsv", tmp_path / "pruned", "--width", "4"),
+        *("--valid", tmp_path / "valid.tsv", "--prune", "0.01"),
+    )
+    assert "accuracy on" in err
+
+
 def test_widths(folder):
     out, _ = run(
         *("widths", folder / "train.tsv", "--widths", "2,4,8", "--training", "paper"),
@@ -197,7 +228,7 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         (("predict", tmp_path / "cut"), "cut: "),
         (("predict", folder / "test.txt"), "test.txt: it is not a model file"),
         (("evaluate", folder / "model", folder / "test.txt"), "have no labels"),
-        (("train", folder / "train.tsv", tmp_path / "no folder" / "model"), "No such file"),
+        (("train", folder / "train.tsv", tmp_path / "no folder" / "model"), "no such folder"),
         (("train", folder / "train.tsv", tmp_path / "model", "--width", "99"), "slice_width"),
     ]
     for arguments, message in cases:

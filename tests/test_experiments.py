@@ -60,7 +60,8 @@ def test_everything_is_written_and_kept(small, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(trials, "run_trial", lambda spec: pytest.fail("it was kept"))
     run_all.main([small])
-    kept = next((tmp_path / "cache" / "results").iterdir())
+    every = (tmp_path / "cache" / "results").iterdir()
+    kept = next(path for path in every if "training" in json.loads(path.read_text())["key"])
     kept.write_text(kept.read_text()[:30])  # as a machine that lost power may leave it
     with pytest.raises(pytest.fail.Exception, match="it was kept"):
         run_all.main([small])
@@ -85,6 +86,18 @@ def test_an_interrupted_sweep_goes_on(small, monkeypatch):
     assert [figures["accuracy"] for figures in found.values()] == [0.5, 0.5, 0.6, 0.6]
     content = json.loads(next((trials.CACHE / "results").iterdir()).read_text())
     assert content["key"]["data"] == small
+
+
+def test_failures_are_tried_again(small):
+    key = trade_off.PeerKey(small, "pecos", 10.0)
+    first = trials.run_cached({key: lambda: {"failed": "no network"}}, "peers")
+    again = trials.run_cached({key: lambda: {"accuracy": 0.9}}, "peers")
+    kept = trials.run_cached({key: lambda: pytest.fail("it was kept")}, "peers")
+    assert [next(iter(found.values())) for found in (first, again, kept)] == [
+        {"failed": "no network"},
+        {"accuracy": 0.9},
+        {"accuracy": 0.9},
+    ]
 
 
 def test_intervals_are_students():

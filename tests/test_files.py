@@ -28,6 +28,19 @@ def test_failure_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_pipes_are_written_to_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with replacing(tmp_path / "pipe") as beside:
+        assert beside == tmp_path / "pipe"
+    assert not (tmp_path / "pipe").is_file()
+
+
+def test_errors_name_the_file_that_was_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError) as error, replacing(tmp_path / "none" / "file"):
+        pass
+    assert error.value.filename == str(tmp_path / "none" / "file")
+
+
 def test_new_files_have_the_usual_permissions(tmp_path):
     before = os.umask(0o027)
     try:

@@ -177,6 +177,17 @@ def test_file_is_readable_by_safetensors(saved):
     assert told(path)["slice_width"] == 5
 
 
+def test_header_is_strict_json(rows, tmp_path):
+    model = TrellisClassifier(5, random_state=0).fit(*rows).prune(threshold=0.1)
+    model.save(tmp_path / "model")
+    with safe_open(tmp_path / "model", "np") as file:
+        content = file.metadata()[module.ENTRY]
+    json.loads(content, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    loaded = load_model(tmp_path / "model")
+    assert np.isnan(loaded.held_out_loss_)
+    assert np.isnan(loaded.pruning_.accuracy_before)
+
+
 def test_pruned_model_takes_four_bytes_a_weight(rows, tmp_path):
     X, y = rows
     model = TrellisClassifier.paper(5, random_state=0).fit(X, y).prune(threshold=0.2)

@@ -78,6 +78,13 @@ def test_bisection_finds_the_edge(fitted):
     assert len(steps) == 10
 
 
+def test_rows_of_unknown_classes_are_never_right(fitted, rows):
+    X, y = rows[0][1000:], rows[1][1000:].copy()
+    y[:50] = 99
+    told = copy.copy(fitted).prune(X, y).pruning_
+    assert told.accuracy_before == pytest.approx(0.9 * fitted.score(X[50:], y[50:]))
+
+
 def test_threshold_alone_needs_no_rows(fitted):
     model = copy.copy(fitted).prune(threshold=0.1)
     assert np.isnan(model.pruning_.accuracy_after)
@@ -104,8 +111,8 @@ def test_bad_input(fitted, rows):
         model.prune(threshold=-1.0)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.prune(X, y[:-1])
-    with pytest.raises(ValueError, match="label that is not in classes"):
-        model.prune(X[:3], [0, 1, 99])
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        model.prune(X, y, sample_weight=np.zeros(len(y)))
     with pytest.raises(ValueError, match="not fitted"):
         TrellisClassifier().prune(X, y)
     assert model.weights_ is fitted.weights_

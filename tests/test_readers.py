@@ -285,3 +285,10 @@ def test_whatever_is_written_is_read(rows, piece):
         patch.setattr(sources, "_PIECE", piece)
         texts, labels = read(data, format="tsv")
     assert list(zip(texts, labels.tolist(), strict=True)) == rows
+
+
+def test_one_long_label_does_not_blow_up_memory():
+    rows = b"".join(b"a\ttext\n" for _ in range(50_000)) + b"b" * 900 + b"\ttext\n"
+    _, labels = read_text(io.BytesIO(rows), format="tsv")
+    assert labels.dtype == object
+    assert len(set(labels)) == 2

@@ -85,6 +85,24 @@ def test_rare_terms_are_left_out():
     np.testing.assert_array_equal(ours.transform(texts).toarray(), X.toarray())
 
 
+def test_kinds_of_terms_that_are_all_rare():
+    texts = [f"aab{k}" for k in range(60)]
+    labels = ["ab"[k % 2] for k in range(60)]
+    model = TrellisTextClassifier(words=(1, 1), characters=(2, 2), min_count=5)
+    assert len(model.fit(texts, labels).predict(texts)) == 60
+    assert model.features_.terms[0] == []
+
+
+def test_sizes_of_numpy_and_broken_text_are_saved(tmp_path):
+    texts, labels = reports(60)
+    texts[0] += " \ud800"
+    for settings in ({"hash_size": np.int64(256)}, {"characters": (1, 2)}):
+        model = TrellisTextClassifier(**settings).fit(texts, labels)
+        model.save(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.predict_proba(texts), model.predict_proba(texts))
+
+
 def test_one_text_has_the_same_bits_as_in_a_batch():
     texts, labels = reports()
     model = TrellisTextClassifier(characters=(2, 3)).fit(texts, labels)

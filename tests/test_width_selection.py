@@ -478,7 +478,7 @@ def test_picture(ladder, tmp_path):
     ]
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["training error", "its bound ℓε / (ρ L(0))", "chosen"]
-    sizes = [trial.model_bytes / 2**20 for trial in ladder.rows]
+    sizes = [trial.model_bytes / 1e6 for trial in ladder.rows]
     np.testing.assert_allclose(ax.lines[1].get_xdata(), sizes)
     np.testing.assert_allclose(ax.lines[1].get_ydata(), [trial.bound for trial in ladder.rows])
     plt.close("all")

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 STAMP = "installed.txt"  # written last: an environment without it is not finished
@@ -17,7 +18,14 @@ class InstallError(Exception):
 
 def environment_python(name: str, requirements: tuple[str, ...], cache: Path) -> Path:
     """Interpreter of an environment with these requirements, made if it is not there yet."""
-    folder = cache / "envs" / name
+    with _MAKING:  # peers of one package share an environment, and may be asked for at once
+        return _made(cache / "envs" / name, requirements)
+
+
+_MAKING = threading.Lock()
+
+
+def _made(folder: Path, requirements: tuple[str, ...]) -> Path:
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     wanted = "\n".join(requirements)
     stamp = folder / STAMP

@@ -93,7 +93,9 @@ def fit_temperature(
     """
     from .kernels import calibrate
 
-    margins, paths, weights = margins[:_ENOUGH], paths[:_ENOUGH], weights[:_ENOUGH]
+    # Some of them from all over: callers' rows may come class by class.
+    some = np.random.default_rng(0).permutation(len(paths))[:_ENOUGH]
+    margins, paths, weights = margins[some], paths[some], weights[some]
     width, digits, _ = layout(trellis)
     best = np.empty(len(paths), np.int64)
     detours = np.empty((len(paths), trellis.n_edges), np.float32)

@@ -73,6 +73,13 @@ Model = Annotated[Path, typer.Argument(help="Model file.", show_default=False)]
 Labelled = Annotated[
     Path, typer.Argument(help="Rows with labels; - is standard input.", show_default=False)
 ]
+OneBased = Annotated[
+    bool,
+    typer.Option(
+        "--one-based",
+        help="Feature 1 of the svmlight file is the model's first, as read_svmlight may take it.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON, one line a row or result.")]
 
 
@@ -95,6 +102,9 @@ def told(command: Callable[..., None]) -> Callable[..., None]:
                 _end(141)
             except MemoryError as error:
                 say(f"error: out of memory: {error}")
+                raise typer.Exit(1) from None
+            except ImportError as error:
+                say(f"error: {error}: pip install 'xtrellis[plot]' has what pictures need")
                 raise typer.Exit(1) from None
             except (ValueError, OSError) as error:
                 say(f"error: {_one_line(error)}")
@@ -138,10 +148,12 @@ def _stopping() -> Iterator[None]:
     def watch() -> None:
         while signals := os.read(reading, 1):
             if signals[0] == signal.SIGINT and not _ended.wait(GRACE):
+                _tidy_up()
                 say("stopped")
                 os._exit(130)
 
     _ended.clear()
+    _last_words.clear()
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
@@ -152,6 +164,17 @@ def _stopping() -> Iterator[None]:
 
 
 _ended = threading.Event()  # the command has taken note of an interrupt, or is over
+_last_words: list[str] = []  # what to print if the process must end amid a computation
+
+
+def _tidy_up() -> None:
+    """Leave no half-written file, and print what is known."""
+    from .files import UNFINISHED
+
+    for path in list(UNFINISHED):
+        path.unlink(missing_ok=True)
+    for words in _last_words:
+        print(words, flush=True)
 
 
 def _version(wanted: bool) -> None:
@@ -210,6 +233,11 @@ def train(
     seed: Seed = 0,
 ) -> None:
     """Train a model on rows with labels, and write it to a file."""
+    import numpy as np
+
+    _check_target(model)
+    if prune is not None and not 0 <= prune < 1:
+        raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
     X, y = _read(rows, format, text_column, label_column)
     classifier = _classifier(training, width, learner, C, epochs, jobs, seed)
     estimator = classifier
@@ -228,6 +256,7 @@ def train(
     if valid is not None:
         X_valid, y_valid = _read(valid, format, text_column, label_column, n_features)
         _check_kind(isinstance(X_valid, list), isinstance(X, list), valid)
+        y_valid = _like(y_valid, np.unique(y))
     elif prune is not None:
         from .pruning import held_out_threshold
 
@@ -273,7 +302,8 @@ def _classifier(
     if training is Training.joint:
         if b == "auto":
             raise typer.BadParameter("--width auto is not for --training joint: give a number")
-        return LTLSClassifier(b or 2, epochs=epochs or 5, **common)
+        b, epochs = 2 if b is None else b, 5 if epochs is None else epochs
+        return LTLSClassifier(b, epochs=epochs, **common)
     common.update(epochs=epochs, verbose=int(sys.stderr.isatty()))
     if training is Training.paper:
         return TrellisClassifier.paper(b if b is not None else 10, **common)
@@ -296,6 +326,7 @@ def predict(
     json: Json = False,
     format: FormatOption = None,
     text_column: TextColumn = "text",
+    one_based: OneBased = False,
     jobs: Jobs = -1,
 ) -> None:
     """Classify rows: a line each, labels and probabilities separated by tabs, best first."""
@@ -304,7 +335,7 @@ def predict(
     if str(rows) == "-" and sys.stdin.isatty():
         say("reading rows from the terminal, one a line; Ctrl-D ends")
     with _output(output) as write:
-        for batch in _batches(loaded, rows, format, text_column):
+        for batch in _batches(loaded, rows, format, text_column, one_based):
             if k == 1 and not (proba or json):
                 write("".join(f"{label}\n" for label in loaded.predict(batch)))
                 continue
@@ -318,7 +349,9 @@ def predict(
             )
 
 
-def _batches(loaded: Any, source: Path, format: Format | None, text_column: str) -> Iterator[Any]:
+def _batches(
+    loaded: Any, source: Path, format: Format | None, text_column: str, one_based: bool
+) -> Iterator[Any]:
     """Rows to classify, in batches."""
     from .readers import iter_texts, read_rows
 
@@ -329,6 +362,7 @@ def _batches(loaded: Any, source: Path, format: Format | None, text_column: str)
             format="svmlight" if format is None else format.value,
             labelled=False,
             n_features=n_features,
+            zero_based=not one_based,
         )
         _check_kind(isinstance(X, list), False, source)
         yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
@@ -403,7 +437,7 @@ def _json_line(labels: list[Any], shares: list[float], proba: bool) -> str:
     import json
 
     content = {"labels": labels, "probabilities": [round(share, 6) for share in shares]}
-    return json.dumps(content, ensure_ascii=False) + "\n"
+    return json.dumps(content, ensure_ascii=False, default=str) + "\n"
 
 
 # ---------------------------------------------------------------------- evaluate, prune
@@ -419,14 +453,16 @@ def evaluate(
     format: FormatOption = None,
     text_column: TextColumn = "text",
     label_column: LabelColumn = "label",
+    one_based: OneBased = False,
     jobs: Jobs = -1,
 ) -> None:
     """Measure a model on rows with labels: accuracy, top-k accuracy, calibration, time."""
     import numpy as np
 
     loaded = _load(model, jobs)
-    X, y = _read_for(loaded, rows, format, text_column, label_column)
+    X, y = _read_for(loaded, rows, format, text_column, label_column, one_based)
     k = min(top_k, len(loaded.classes_))
+    loaded.predict(X[:1])  # loads the kernels
     start = time.perf_counter()
     loaded.predict(X)
     seconds = time.perf_counter() - start
@@ -460,19 +496,22 @@ def prune(
     format: FormatOption = None,
     text_column: TextColumn = "text",
     label_column: LabelColumn = "label",
+    one_based: OneBased = False,
     jobs: Jobs = -1,
 ) -> None:
     """Remove small weights of a model, and write the smaller model to a file."""
+    _check_target(pruned)
     loaded = _load(model, jobs)
-    X, y = _read_for(loaded, rows, format, text_column, label_column)
+    X, y = _read_for(loaded, rows, format, text_column, label_column, one_based)
     loaded.prune(X, y, max_drop=max_drop, threshold=threshold, half=half)
     done = getattr(loaded, "classifier_", loaded).pruning_
+    before = model.stat().st_size
     size = loaded.save(pruned)
     say(
         f"weights of at most {done.threshold:.4g} removed: {done.n_before:,} -> {done.n_after:,}, "
         f"accuracy {done.accuracy_before:.2%} -> {done.accuracy_after:.2%}"
     )
-    say(f"{pruned}: {_size(size)}, before {_size(model.stat().st_size)}")
+    say(f"{pruned}: {_size(size)}, before {_size(before)}")
 
 
 # ---------------------------------------------------------------------- widths, inspect, demo
@@ -502,6 +541,8 @@ def widths(
 
     if training is Training.joint:
         raise typer.BadParameter("--training joint has no bound to choose a width by")
+    if plot is not None:
+        _check_target(plot)
     X, y = _read(rows, format, text_column, label_column)
     if isinstance(X, list):
         from .text import TextFeatures
@@ -516,6 +557,7 @@ def widths(
         widths=ladder,
         max_bytes=max_bytes,
         verbose=int(sys.stderr.isatty()),
+        callback=lambda so_far: _last_words.__setitem__(slice(None), [so_far.table()]),
     )
     if selection.interrupted:
         _ended.set()
@@ -597,8 +639,9 @@ def _read(
     text_column: str,
     label_column: str,
     n_features: int | None = None,
+    one_based: bool = False,
 ) -> tuple[Any, Any]:
-    """Rows and labels."""
+    """Rows and labels. Features keep the numbers that svmlight files give them."""
     from .readers import read_rows
 
     return read_rows(
@@ -607,18 +650,52 @@ def _read(
         text_column=text_column,
         label_column=label_column,
         n_features=n_features,
+        zero_based=not one_based,
     )
 
 
 def _read_for(
-    loaded: Any, path: Path, format: Format | None, text_column: str, label_column: str
+    loaded: Any,
+    path: Path,
+    format: Format | None,
+    text_column: str,
+    label_column: str,
+    one_based: bool,
 ) -> tuple[Any, Any]:
     """Rows and labels of the kind that a model takes."""
     takes_text = hasattr(loaded, "features_")
     n_features = None if takes_text else loaded.n_features_in_
-    X, y = _read(path, format, text_column, label_column, n_features)
+    X, y = _read(path, format, text_column, label_column, n_features, one_based)
     _check_kind(isinstance(X, list), takes_text, path)
-    return X, y
+    return X, _like(y, loaded.classes_)
+
+
+def _like(y: Any, classes: Any) -> Any:
+    """Labels of a file in the type of the classes, if they read the same; 7 and "7" do."""
+    import numpy as np
+
+    if y.dtype.kind == classes.dtype.kind:
+        return y
+    by_name = {str(label): number for number, label in enumerate(classes.tolist())}
+    codes = np.array([by_name.get(str(label), -1) for label in y.tolist()])
+    if (codes < 0).any():
+        unknown = y[codes < 0][:1].tolist()[0]
+        raise ValueError(
+            f"the label {unknown!r} is of another type than the model's, such as "
+            f"{classes[:1].tolist()[0]!r}"
+        )
+    return classes[codes]
+
+
+def _check_target(path: Path) -> None:
+    """Complain of a file that cannot be written before the work, not after it."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(2, "there is no such folder to write to", str(folder))
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(13, "this folder cannot be written to", str(folder))
+    if path.is_dir():
+        raise IsADirectoryError(21, "this is a folder; name a file", str(path))
 
 
 def _check_kind(is_text: bool, wants_text: bool, path: Path) -> None:
@@ -655,7 +732,7 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         import json
 
-        print(json.dumps(facts))
+        print(json.dumps(facts, default=str))
         return
     width = max(map(len, facts))
     for name, fact in facts.items():

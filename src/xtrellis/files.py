@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+UNFINISHED: set[Path] = set()  # for whoever must end the process at once
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -24,13 +26,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     target.read_text()
     '42'
     """
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a device: nothing to replace
+        yield Path(path)
+        return
     target = Path(os.path.realpath(path))
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-    handle, name = tempfile.mkstemp(
-        prefix=f".{target.name}.", suffix=f".part{target.suffix}", dir=target.parent
-    )
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.name}.", suffix=f".part{target.suffix}", dir=target.parent
+        )
+    except OSError as error:  # that names a file which nobody asked for
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     os.close(handle)
     beside = Path(name)
+    UNFINISHED.add(beside)
     try:
         yield beside
         with open(beside, "rb+") as file:
@@ -40,6 +49,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+    finally:
+        UNFINISHED.discard(beside)
 
 
 def _umask() -> int:

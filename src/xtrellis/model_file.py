@@ -1,9 +1,9 @@
 """Model files: a fitted model in one safetensors file, written and read without pickle.
 
 The file holds named arrays and one line of JSON. Arrays are stored in the smallest type that
-loses nothing, and mapped into memory on load: nothing is read before it is used. No part of a file
-is ever executed. A checksum over all names, types, shapes, bytes and settings is verified on load,
-unless the caller says otherwise.
+loses nothing, and mapped into memory on load (those in half precision are widened). No part of a
+file is ever executed. A checksum over all names, types, shapes, bytes and settings is verified on
+load, unless the caller says otherwise.
 
 A file is written beside its target and renamed into place: whatever happens in between, the target
 is the old model or the new one, whole.
@@ -89,7 +89,7 @@ def save_model(model: Any, path: PathLike) -> int:
     facts["checksum"] = _checksum(arrays, facts)
     with replacing(path) as beside:
         # One entry: of several, safetensors would write another order each time.
-        save_file(arrays, beside, metadata={ENTRY: json.dumps(facts)})
+        save_file(arrays, beside, metadata={ENTRY: json.dumps(facts, allow_nan=False)})
     return os.stat(path).st_size
 
 
@@ -154,17 +154,17 @@ def pack(model: Any) -> tuple[Arrays, Facts]:
         "loss": _pack_loss(model.loss_),
         "probability_loss": _pack_loss(model.probability_loss_),
         "temperature": float(model.temperature_),
-        "history": dataclasses.asdict(model.history_),
+        "history": _without_nan(dataclasses.asdict(model.history_)),
     }
     arrays = {
         **_pack_weights(model.weights_),
         "assignment": _smallest_integers(model.assignment_.path_of_class),
     }
     _pack_labels("classes", model.classes_, arrays, facts)
-    if hasattr(model, "held_out_loss_"):
+    if not np.isnan(getattr(model, "held_out_loss_", np.nan)):
         facts["held_out_loss"] = float(model.held_out_loss_)
     if hasattr(model, "pruning_"):
-        facts["pruning"] = dataclasses.asdict(model.pruning_)
+        facts["pruning"] = _without_nan(dataclasses.asdict(model.pruning_))
     if hasattr(model, "feature_names_in_"):
         _pack_labels("feature_names", model.feature_names_in_, arrays, facts)
     return arrays, facts
@@ -193,12 +193,12 @@ def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
     model.loss_ = _unpack_loss(facts["loss"], trellis)
     model.probability_loss_ = _unpack_loss(facts["probability_loss"], trellis)
     model.temperature_ = float(facts["temperature"])
-    model.history_ = History(**facts["history"])
-    if "held_out_loss" in facts:
-        model.held_out_loss_ = float(facts["held_out_loss"])
+    model.history_ = History(**_with_nan(facts["history"]))
+    if name == "TrellisClassifier":
+        model.held_out_loss_ = float(facts.get("held_out_loss", np.nan))
     if "pruning" in facts:
-        steps = tuple(map(tuple, facts["pruning"].pop("steps")))
-        model.pruning_ = Pruning(**facts["pruning"], steps=steps)
+        told = _with_nan(facts["pruning"])
+        model.pruning_ = Pruning(**{**told, "steps": tuple(map(tuple, told["steps"]))})
     return model
 
 
@@ -315,7 +315,8 @@ def _pack_text_classifier(model: Any) -> tuple[Arrays, Facts]:
         "n_texts": features.n_texts,
     }
     if features.terms is not None:
-        content = "\n".join(term for terms in features.terms for term in terms).encode("utf-8")
+        text = "\n".join(term for terms in features.terms for term in terms)
+        content = text.encode("utf-8", "surrogatepass")
         arrays["text.terms"] = _squeezed(content)
         facts["n_bytes_of_terms"] = len(content)
         facts["n_terms"] = [len(terms) for terms in features.terms]
@@ -337,7 +338,7 @@ def _unpack_text_classifier(arrays: Arrays, facts: Facts, verify: bool) -> Any:
     features.n_texts = int(facts["n_texts"])
     if features.hash_size is None:
         content = _unsqueezed(arrays["text.terms"], _integer(facts["n_bytes_of_terms"]))
-        terms = iter(content.decode("utf-8").split("\n"))
+        terms = iter(content.decode("utf-8", "surrogatepass").split("\n"))
         features.terms = [list(itertools.islice(terms, count)) for count in facts["n_terms"]]
         n_terms = sum(map(len, features.terms))
         _require(n_terms == n_features and next(terms, None) is None, "text.terms")
@@ -442,6 +443,24 @@ def _unpack_value(value: Any) -> Any:
         fields = {name: _unpack_value(item) for name, item in value["fields"].items()}
         return getattr(home, value["object"])(**fields)
     return value.get("description")
+
+
+def _without_nan(value: Any) -> Any:
+    """The same with None for what is not a number, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _with_nan(value: Any) -> Any:
+    """The same with nan for None."""
+    if isinstance(value, dict):
+        return {key: _with_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_nan(item) for item in value]
+    return float("nan") if value is None else value
 
 
 def _estimator(name: str) -> Any:

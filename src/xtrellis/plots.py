@@ -142,7 +142,7 @@ def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
         ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
     by_bound = selection.criterion == "bound"
     label = "its bound ℓε / (ρ L(0))" if by_bound else "log loss (bits)"
-    sizes = [trial.model_bytes / 2**20 for trial in selection.rows]
+    sizes = [trial.model_bytes / 1e6 for trial in selection.rows]
     values = [getattr(trial, selection.criterion) for trial in selection.rows]
     # A logarithm cannot show that there is no error.
     errors = [trial.training_error or np.nan for trial in selection.rows]

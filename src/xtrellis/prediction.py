@@ -294,8 +294,10 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
     ) -> Self:
         check_is_fitted(self)
         check_fraction("max_drop", max_drop)
-        if threshold is not None and not (isinstance(threshold, Real) and float(threshold) >= 0):
-            raise ValueError(f"threshold must be at least 0, got {threshold!r}")
+        if threshold is not None and not (
+            isinstance(threshold, Real) and 0 <= float(threshold) < np.inf
+        ):
+            raise ValueError(f"threshold must be at least 0 and finite, got {threshold!r}")
         weights = self.weights_
         steps: pruning.Steps = ()
         before = after = float("nan")
@@ -321,8 +323,11 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         """Accuracy on these rows, as a function of the threshold for the weights there are."""
         rows, y = self._checked_rows(X), np.asarray(y)
         check_consistent_length(rows, y)
-        truth = self.assignment_.path_of_class[self._known_codes(y)]
+        codes = self._codes_or_none(y)
+        truth = np.where(codes < 0, -1, self.assignment_.path_of_class[codes])  # -1: never right
         weights = row_weights(sample_weight, rows.shape[0])
+        if not weights.any():
+            raise ValueError("sample_weight is zero for every row: no row is left to measure on")
 
         def accuracy(threshold: float) -> float:
             right = self._paths_above(rows, threshold) == truth
@@ -380,11 +385,16 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
 
     def _known_codes(self, y: npt.NDArray[Any]) -> IntArray:
         """Numbers of labels, or an error that names one that is not among ``classes_``."""
+        codes = self._codes_or_none(y)
+        if (codes < 0).any():
+            label = y[codes < 0][:1].tolist()[0]
+            raise ValueError(f"y holds a label that is not in classes: {label!r}")
+        return codes
+
+    def _codes_or_none(self, y: npt.NDArray[Any]) -> IntArray:
+        """Numbers of labels, -1 for one that is not among ``classes_``."""
         codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        unknown = self.classes_[codes] != y
-        if unknown.any():
-            raise ValueError(f"y holds a label that is not in classes: {y[unknown][0]!r}")
-        return np.asarray(codes, np.int64)
+        return np.where(self.classes_[codes] == y, codes, -1).astype(np.int64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

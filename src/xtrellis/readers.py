@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .sources import MAX_LINE, DataError, MissingFileError, Source, Stream, opened, shown
-from .svmlight import ZeroBased, checked_label, read_svmlight, rows_of
+from .svmlight import ZeroBased, checked_label, label_array, read_svmlight, rows_of
 
 __all__ = [
     "DataError",
@@ -220,7 +220,7 @@ def _texts_and_labels(
         labels.append(label)
     if not texts:
         raise stream.error("there are no rows; is this the right file?")
-    return texts, np.array(labels, dtype=np.str_) if labelled else None
+    return texts, label_array(labels) if labelled else None  # type: ignore[arg-type]
 
 
 def _rows(

@@ -200,7 +200,14 @@ def _labels(stream: Stream, blocks: list[_Block], lines: npt.NDArray[np.int64]) 
         for stop in block.name_stops.tolist():
             name, start = block.names[start:stop], stop
             names.append(checked_label(stream, name, int(lines[len(names)])))
-    return np.array(names)
+    return label_array(names)
+
+
+def label_array(names: list[str]) -> npt.NDArray[Any]:
+    """Labels as an array; as objects if one long label would blow up the memory of all others."""
+    longest = max(map(len, names), default=1)
+    wasteful = len(names) * longest > 2**24 and longest > 64
+    return np.array(names, dtype=object if wasteful else np.str_)
 
 
 def checked_label(stream: Stream, label: bytes | str, line: int) -> str:

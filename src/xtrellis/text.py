@@ -131,7 +131,8 @@ class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
         check_integer("min_count", self.min_count, 1)
         if self.hash_size is not None:
             check_integer("hash_size", self.hash_size, 1)
-        return TextFeatures(self.words, self.characters, self.hash_size)
+        hash_size = None if self.hash_size is None else int(self.hash_size)
+        return TextFeatures(self.words, self.characters, hash_size)
 
     def _new_classifier(self) -> Any:
         return TrellisClassifier() if self.classifier is None else clone(self.classifier)
@@ -262,7 +263,12 @@ class TextFeatures:
             self._vectorizers = [
                 self._vectorizer(own, *kind) for own, kind in zip(terms, self._kinds(), strict=True)
             ]
-        parts = [each.transform(texts) for each in self._vectorizers]
+        parts = [
+            sparse.csr_matrix((len(texts), 0), dtype=np.float32)
+            if each is None
+            else each.transform(texts)
+            for each in self._vectorizers
+        ]
         if self.hash_size is not None:
             return sparse.csr_matrix(sum(parts[1:], parts[0]), dtype=np.float32)
         return _side_by_side(parts)
@@ -291,6 +297,8 @@ class TextFeatures:
         return [(analyzer, lengths) for analyzer, lengths in kinds if lengths is not None]
 
     def _vectorizer(self, terms: list[str] | None, analyzer: str, lengths: Lengths) -> Any:
+        if terms == []:  # all of this kind were rare
+            return None
         settings = {"analyzer": analyzer, "ngram_range": tuple(lengths), "dtype": np.float32}
         if analyzer == "word":
             settings["token_pattern"] = WORD

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
@@ -149,7 +149,7 @@ class WidthSelection:
                     f"{trial.bound:.4f}",
                     f"{trial.log_loss:.4f}",
                     f"{trial.training_error:.2%}",
-                    f"{trial.model_bytes / 2**20:.2f} MB",
+                    f"{trial.model_bytes / 1e6:.2f} MB",
                     f"{trial.fit_seconds:.1f} s",
                     f"<- by {self.criterion.replace('_', ' ')}" if chosen else "",
                 ]
@@ -201,6 +201,7 @@ def select_slice_width(
     sample_weight: Any = None,
     random_state: int | np.random.RandomState | None = None,
     verbose: int = 0,
+    callback: Callable[[WidthSelection], None] | None = None,
 ) -> WidthSelection:
     """Train a ladder of widths and choose one, by the training data alone.
 
@@ -230,6 +231,8 @@ def select_slice_width(
         Seed of every width's training; None leaves it to the estimator's.
     verbose : int, default=0
         1 shows a progress bar.
+    callback : callable or None, default=None
+        Called after each width with the choice so far.
 
     Returns
     -------
@@ -324,6 +327,8 @@ def select_slice_width(
                 seconds = time.perf_counter() - start
                 climb.add(_measure(model, rows, codes, seconds), model)
                 report(climb)
+                if callback is not None and climb.chosen is not None:
+                    callback(climb.finish())
                 if widths is None and climb.misses >= _PATIENCE:
                     break
     except KeyboardInterrupt:
