@@ -107,6 +107,33 @@ def tidy(ax: Any, x_label: str, y_label: str, ticks: Sequence[float] = ()) -> No
     ax.legend(frameon=False, fontsize=8.5)
 
 
+def name_points(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
+    """Write names beside points, apart from each other, with a line to the point where they move."""
+    scale = ax.figure.dpi / 72
+    height, length = 8.5 * scale, 4.2 * scale  # pixels of a line of text, and of a letter
+    taken: list[tuple[float, float, float]] = []
+    for x, y, name in sorted(points, key=lambda point: -point[1]):
+        left, middle = ax.transData.transform((x, y))
+        left += 6 * scale
+        right = left + length * len(name)
+        if right > ax.bbox.x1 + 10 * scale:  # no room on this side
+            left, right = left - 12 * scale - length * len(name), left - 12 * scale
+        at = middle
+        while any(abs(at - other) < height and left < b and a < right for a, b, other in taken):
+            at -= height / 4
+        taken.append((left, right, at))
+        ax.annotate(
+            name,
+            (x, y),
+            ax.transData.inverted().transform((left, at)),
+            fontsize=7,
+            va="center",
+            arrowprops=None
+            if abs(at - middle) < height
+            else {"arrowstyle": "-", "color": "#b8c0cc", "lw": 0.6},
+        )
+
+
 def write_page(name: str, title: str, parts: Iterable[str], claims: Sequence[Claim]) -> None:
     """Write a page, and print its claims."""
     RESULTS.mkdir(exist_ok=True)

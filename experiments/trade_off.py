@@ -17,6 +17,7 @@ from output import (
     Claim,
     mean_and_interval,
     megabytes,
+    name_points,
     percent,
     picture,
     save_picture,
@@ -173,6 +174,7 @@ def _draw(data, ours, peers, n_test) -> str:
         ),
     )
     for ax, (key, unit, peer_key, peer_unit, label) in zip(axes, costs, strict=True):
+        named: list[tuple[float, float, str]] = []
         for name, found in ours.items():
             points = []
             for b in dict.fromkeys(spec.width for spec in found):
@@ -196,9 +198,11 @@ def _draw(data, ours, peers, n_test) -> str:
                 continue
             x, y = row[peer_key] / peer_unit, 100 * row["accuracy"]
             ax.plot(x, y, "D", ms=4.5, color="#8e44ad" if name == "pruned" else "#8a94a6")
-            ax.annotate(PEERS[name].title, (x, y), (5, -3), textcoords="offset points", fontsize=7)
+            named.append((x, y, PEERS[name].title))
         ax.margins(0.14, 0.08)
         tidy(ax, label, "test accuracy (%)")
+        figure.draw_without_rendering()  # places the axes, and with them the names
+        name_points(ax, named)
     figure.suptitle(f"{title_of(data)}: accuracy against size and time", fontsize=11)
     return save_picture(figure, file, "accuracy against model size and prediction time")
 
