@@ -108,7 +108,7 @@ def tidy(ax: Any, x_label: str, y_label: str, ticks: Sequence[float] = ()) -> No
 
 
 def name_points(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
-    """Write names beside points, apart from each other, with a line to the point where they move."""
+    """Write names beside points, apart from each other; with a line where they had to move."""
     scale = ax.figure.dpi / 72
     height, length = 8.5 * scale, 4.2 * scale  # pixels of a line of text, and of a letter
     taken: list[tuple[float, float, float]] = []
