@@ -32,7 +32,13 @@ def test_the_guides_learner_is_short():
 
 
 def test_links_lead_somewhere():
-    for page in ("README.md", "docs/guide.md", "CHANGELOG.md"):
+    for page in (
+        "README.md",
+        "CHANGELOG.md",
+        "docs/guide.md",
+        "docs/paper.md",
+        "experiments/README.md",
+    ):
         text = (ROOT / page).read_text()
         for target in re.findall(r"\]\(([^)#]+)\)", text):
             if not target.startswith("http"):
