@@ -318,7 +318,9 @@ def write_report(
             }
         ),
         report.heading("Sentences it has not seen"),
-        report.table(("sentence", "code", "probability", "a wording of the code"), rows, texts=2),
+        report.table(
+            ("sentence", "code", "probability", "a wording of the code"), rows, texts=(0, 1, 3)
+        ),
     ]
     path = output / "report.html"
     path.write_text(report.page("xtrellis on ICD-10-CM", parts), encoding="utf-8")

@@ -195,6 +195,7 @@ def draw_trade_off(
     'model file (MB)'
     """
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     if ax is None:
         ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
@@ -208,8 +209,11 @@ def draw_trade_off(
         for x, y, label in points:
             _name_point(ax, label, (x, y))
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter("{x:g}")
     ax.margins(0.1, 0.12)
+    low, high = ax.get_xlim()
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.grid(True, color="#e5e8ee", lw=0.8)

@@ -52,12 +52,15 @@ def paragraph(text: str) -> str:
 
 
 def table(
-    header: Sequence[str], rows: Iterable[Sequence[Any]], best: int | None = None, texts: int = 1
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    best: int | None = None,
+    texts: Sequence[int] = (0,),
 ) -> str:
-    """Table; the first columns, so many as are texts, to the left, and one row marked."""
+    """Table; the columns that are texts to the left, numbers to the right, and one row marked."""
 
     def cells(tag: str, row: Sequence[Any]) -> str:
-        marks = [' class="text"' if at < texts else "" for at in range(len(row))]
+        marks = [' class="text"' if at in texts else "" for at in range(len(row))]
         return "".join(
             f"<{tag}{mark}>{html.escape(str(cell))}</{tag}>"
             for mark, cell in zip(marks, row, strict=True)
