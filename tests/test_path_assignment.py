@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.cluster.hierarchy import leaves_list, linkage
 from threadpoolctl import threadpool_limits
 
 import xtrellis.path_assignment as module
@@ -217,3 +218,21 @@ def test_bad_greedy_input():
         GreedyAssignment(Trellis(4, 2)).assign(1, np.zeros((1, 9)))
     with pytest.raises(ValueError, match="n_candidates must be at least 1, got 0"):
         GreedyAssignment(Trellis(4, 2), n_candidates=0)
+
+
+@pytest.mark.parametrize("n", [3, 4, 40, 300])
+def test_leaves_are_those_of_scipy(n):
+    distances = np.random.default_rng(n).random(n * (n - 1) // 2)
+    merges = linkage(distances, "average")
+    np.testing.assert_array_equal(module._leaves(merges), leaves_list(merges))
+
+
+def test_reduced_vectors_keep_the_products_of_a_full_decomposition():
+    """Also with features of one class only, which are left out of the products."""
+    rows = sparse.random(150, 400, 0.03, "csr", np.float32, random_state=0)
+    assert (np.bincount(rows.indices, minlength=400) == 1).any()
+    reduced = module._reduce(rows, np.random.RandomState(0))
+    values = np.linalg.svd(rows.toarray(), compute_uv=False)[: reduced.shape[1]]
+    np.testing.assert_allclose(np.linalg.norm(reduced, axis=0)[::-1][:20], values[:20], rtol=1e-2)
+    again = module._reduce(rows, np.random.RandomState(0), n_jobs=3)
+    np.testing.assert_array_equal(reduced, again)

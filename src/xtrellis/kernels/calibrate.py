@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from .costs import _exp
-from .decode import _values, level_costs
+from .decode import _MIN_OPTIONS, _values, level_costs
 from .learn import _OPTIONS
 
 _LEAST = np.float32(-87)  # e^-87 is the smallest power that float32 holds in full
@@ -31,9 +31,12 @@ def softmax_log_sums(below_top, weights, scale):
 # whatever the costs are, and no logarithm is needed.
 
 
-@njit(**_OPTIONS)
+@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
 def detours(costs, width, digits, out):
-    """Detours of all edges, for each row of costs."""
+    """Detours of all edges, for each row of costs.
+
+    They are added up in the order in which ``_values`` does: the best edge's is 0, none is below.
+    """
     last = digits.size - 1
     n_edges = costs.shape[1]
     levelled = np.empty(n_edges, np.float64)
