@@ -34,12 +34,12 @@ def test_path_temperature_is_recovered(temperature):
 def test_detours_give_the_probability_of_the_best_path(graph, temperature, size):
     trellis = Trellis(*graph)
     costs = size * np.random.default_rng(0).standard_normal((4, trellis.n_edges))
-    width, digits, _ = layout(trellis)
-    detours, found = np.empty(costs.shape, np.float32), np.empty(4)
-    calibrate.detours(costs, width, digits, detours)
+    width, digits, path_counts = layout(trellis)
+    detours, found, best = np.empty(costs.shape, np.float32), np.empty(4), np.empty(4, np.int64)
+    calibrate.best_paths_and_detours(costs, width, digits, path_counts, best, detours)
+    np.testing.assert_array_equal(best, shortest_paths(trellis, costs))
     assert (detours >= 0).all()
     calibrate.best_path_probabilities(detours, width, digits, np.float32(1 / temperature), found)
-    best = shortest_paths(trellis, costs)
     log_p = path_log_probabilities(trellis, -costs / temperature, best, "log")
     np.testing.assert_allclose(found, np.exp(log_p), rtol=1e-3)
 

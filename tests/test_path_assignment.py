@@ -18,6 +18,7 @@ from xtrellis import (
     random_assignment,
     similarity_assignment,
 )
+from xtrellis.kernels.cluster import _kth_lowest
 
 
 def clustered_data(n_groups, classes_a_group, n_features=300, rows_a_class=3, seed=0):
@@ -236,3 +237,16 @@ def test_reduced_vectors_keep_the_products_of_a_full_decomposition():
     np.testing.assert_allclose(np.linalg.norm(reduced, axis=0)[::-1][:20], values[:20], rtol=1e-2)
     again = module._reduce(rows, np.random.RandomState(0), n_jobs=3)
     np.testing.assert_array_equal(reduced, again)
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, np.nan]), min_size=1), st.data())
+def test_selection_is_that_of_a_sort(values, data):
+    k = data.draw(st.integers(0, len(values) - 1))
+    found = _kth_lowest(np.array(values, np.float32), k)  # must end even if there are NaNs
+    if not np.isnan(values).any():
+        assert found == sorted(values)[k]
+
+
+def test_features_too_large_to_add_up():
+    with pytest.raises(ValueError, match="scale the features"):
+        similarity_assignment(Trellis(3, 2), np.full((6, 2), 3e38), [0, 1, 2] * 2)

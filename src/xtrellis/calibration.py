@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from .decoding import checked_costs, layout, shortest_paths
+from .decoding import checked_costs, layout
 from .losses import DecodingLoss, FloatArray, VertexSoftmax
 from .threads import in_threads
 from .trellis import IntArray, Trellis
@@ -94,7 +94,7 @@ def fit_temperature(
     from .kernels import calibrate
 
     margins, paths, weights = margins[:_ENOUGH], paths[:_ENOUGH], weights[:_ENOUGH]
-    width, digits, _ = layout(trellis)
+    width, digits, path_counts = layout(trellis)
     best = np.empty(len(paths), np.int64)
     detours = np.empty((len(paths), trellis.n_edges), np.float32)
     probabilities = np.empty(len(paths))
@@ -102,8 +102,9 @@ def fit_temperature(
 
     def prepare(part: slice) -> None:
         costs = checked_costs(trellis, margins[part], loss)
-        best[part] = shortest_paths(trellis, costs)
-        calibrate.detours(costs, width, digits, detours[part])
+        calibrate.best_paths_and_detours(
+            costs, width, digits, path_counts, best[part], detours[part]
+        )
 
     in_threads(prepare, parts, n_jobs)
     shares = weights / weights.sum()
