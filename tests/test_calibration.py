@@ -2,10 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data import shared_set, topics
+from strategies import graphs
 from xtrellis import Trellis, TrellisClassifier, VertexSoftmax, get_loss, path_log_probabilities
 from xtrellis.calibration import Tempered, _choices, fit_softmax, fit_temperature
+from xtrellis.decoding import layout, shortest_paths
+from xtrellis.kernels import calibrate
 
 
 def drawn_paths(trellis, margins, loss, rng):
@@ -23,6 +28,20 @@ def test_path_temperature_is_recovered(temperature):
     paths = drawn_paths(trellis, margins, Tempered(loss, temperature), rng)
     found = fit_temperature(trellis, margins, paths, np.ones(3000), loss)
     assert found == pytest.approx(temperature, rel=0.2)
+
+
+@given(graphs(), st.sampled_from([0.02, 0.3, 1.0, 50.0]), st.sampled_from([0.1, 3.0, 1e30]))
+def test_detours_give_the_probability_of_the_best_path(graph, temperature, size):
+    trellis = Trellis(*graph)
+    costs = size * np.random.default_rng(0).standard_normal((4, trellis.n_edges))
+    width, digits, path_counts = layout(trellis)
+    detours, found, best = np.empty(costs.shape, np.float32), np.empty(4), np.empty(4, np.int64)
+    calibrate.best_paths_and_detours(costs, width, digits, path_counts, best, detours)
+    np.testing.assert_array_equal(best, shortest_paths(trellis, costs))
+    assert (detours >= 0).all()
+    calibrate.best_path_probabilities(detours, width, digits, np.float32(1 / temperature), found)
+    log_p = path_log_probabilities(trellis, -costs / temperature, best, "log")
+    np.testing.assert_allclose(found, np.exp(log_p), rtol=1e-3)
 
 
 def test_softmax_temperatures_and_power_are_recovered():

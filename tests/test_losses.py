@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 import oracle
 from strategies import graphs, margins
 from xtrellis import PathHinge, Trellis, VertexSoftmax, get_loss
+from xtrellis.kernels.costs import _log
 
 NAMES = list(oracle.LOSSES)
 TERNARY = [*NAMES, "cubed_hinge", "softmax"]
@@ -179,3 +181,16 @@ def test_a_loss_may_return_booleans():
 def test_bad_losses(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_logarithm_for_simd():
+    """Over all powers that a softmax in float32 adds up."""
+    x = np.exp(np.linspace(-80, 88, 20_001)).astype(np.float32)
+    x = np.append(x, np.float32([1, 0.5, np.sqrt(0.5), np.sqrt(2)]))
+    found = np.array([_log_of(value) for value in x])
+    np.testing.assert_allclose(found, np.log(x.astype(np.float64)), rtol=3e-7, atol=1e-7)
+
+
+@njit
+def _log_of(x):
+    return _log(x)

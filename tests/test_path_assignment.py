@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.cluster.hierarchy import leaves_list, linkage
 from threadpoolctl import threadpool_limits
 
 import xtrellis.path_assignment as module
@@ -17,6 +18,7 @@ from xtrellis import (
     random_assignment,
     similarity_assignment,
 )
+from xtrellis.kernels.cluster import _kth_lowest
 
 
 def clustered_data(n_groups, classes_a_group, n_features=300, rows_a_class=3, seed=0):
@@ -217,3 +219,34 @@ def test_bad_greedy_input():
         GreedyAssignment(Trellis(4, 2)).assign(1, np.zeros((1, 9)))
     with pytest.raises(ValueError, match="n_candidates must be at least 1, got 0"):
         GreedyAssignment(Trellis(4, 2), n_candidates=0)
+
+
+@pytest.mark.parametrize("n", [3, 4, 40, 300])
+def test_leaves_are_those_of_scipy(n):
+    distances = np.random.default_rng(n).random(n * (n - 1) // 2)
+    merges = linkage(distances, "average")
+    np.testing.assert_array_equal(module._leaves(merges), leaves_list(merges))
+
+
+def test_reduced_vectors_keep_the_products_of_a_full_decomposition():
+    """Also with features of one class only, which are left out of the products."""
+    rows = sparse.random(150, 400, 0.03, "csr", np.float32, random_state=0)
+    assert (np.bincount(rows.indices, minlength=400) == 1).any()
+    reduced = module._reduce(rows, np.random.RandomState(0))
+    values = np.linalg.svd(rows.toarray(), compute_uv=False)[: reduced.shape[1]]
+    np.testing.assert_allclose(np.linalg.norm(reduced, axis=0)[::-1][:20], values[:20], rtol=1e-2)
+    again = module._reduce(rows, np.random.RandomState(0), n_jobs=3)
+    np.testing.assert_array_equal(reduced, again)
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, np.nan]), min_size=1), st.data())
+def test_selection_is_that_of_a_sort(values, data):
+    k = data.draw(st.integers(0, len(values) - 1))
+    found = _kth_lowest(np.array(values, np.float32), k)  # must end even if there are NaNs
+    if not np.isnan(values).any():
+        assert found == sorted(values)[k]
+
+
+def test_features_too_large_to_add_up():
+    with pytest.raises(ValueError, match="scale the features"):
+        similarity_assignment(Trellis(3, 2), np.full((6, 2), 3e38), [0, 1, 2] * 2)

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from .decoding import checked_costs, layout, path_log_probabilities, shortest_paths
+from .decoding import checked_costs, layout, path_log_probabilities
 from .losses import DecodingLoss, FloatArray, VertexSoftmax
 from .threads import in_threads
 from .trellis import IntArray, Trellis
@@ -96,7 +96,7 @@ def fit_temperature(
     # Some of them from all over: callers' rows may come class by class.
     some = np.random.default_rng(0).permutation(len(paths))[:_ENOUGH]
     margins, paths, weights = margins[some], paths[some], weights[some]
-    width, digits, _ = layout(trellis)
+    width, digits, path_counts = layout(trellis)
     best = np.empty(len(paths), np.int64)
     detours = np.empty((len(paths), trellis.n_edges), np.float32)
     probabilities = np.empty(len(paths))
@@ -104,8 +104,9 @@ def fit_temperature(
 
     def prepare(part: slice) -> None:
         costs = checked_costs(trellis, margins[part], loss)
-        best[part] = shortest_paths(trellis, costs)
-        calibrate.detours(costs, width, digits, detours[part])
+        calibrate.best_paths_and_detours(
+            costs, width, digits, path_counts, best[part], detours[part]
+        )
 
     in_threads(prepare, parts, n_jobs)
     shares = weights / weights.sum()

@@ -299,9 +299,15 @@ def class_vectors(
     rows = np.arange(len(labels))
     ones = np.ones(len(labels), dtype=X.dtype)
     belongs = sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels)))
-    sums = sparse.csr_matrix(belongs @ X, dtype=np.float32)
+    with np.errstate(over="ignore"):  # told below, with what to do
+        sums = sparse.csr_matrix(belongs @ X, dtype=np.float32)
     if sums.nnz == 0:
         return np.zeros((n_classes, 1), np.float32)
+    if not np.isfinite(sums.data).all():
+        raise ValueError(
+            "X has values so large that the rows of a class add up to more than float32 holds; "
+            "scale the features, for example each row to length 1"
+        )
     classes_with = np.bincount(sums.indices, minlength=sums.shape[1])
     seen = np.flatnonzero(classes_with)
     sums = sums[:, seen]  # features that no row has would only take memory
@@ -487,7 +493,8 @@ def _fill(likeness: Float32Array, sizes: IntArray) -> IntArray:
     while waiting.size:
         kernels.two_best(likeness, waiting, room, wish, lead)
         turn = np.argsort(-lead[: len(waiting)], kind="stable")
-        waiting = waiting[: kernels.seat(waiting, turn, wish, room, clusters)]
+        later = np.empty_like(waiting)
+        waiting = later[: kernels.seat(waiting, turn, wish, room, clusters, later)]
     return clusters
 
 

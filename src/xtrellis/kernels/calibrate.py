@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from .costs import _exp
-from .decode import _values, level_costs
+from .decode import _MIN_OPTIONS, _trace, _values, level_costs
 from .learn import _OPTIONS
 
 _LEAST = np.float32(-87)  # e^-87 is the smallest power that float32 holds in full
@@ -31,9 +31,12 @@ def softmax_log_sums(below_top, weights, scale):
 # whatever the costs are, and no logarithm is needed.
 
 
-@njit(**_OPTIONS)
-def detours(costs, width, digits, out):
-    """Detours of all edges, for each row of costs."""
+@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
+def best_paths_and_detours(costs, width, digits, path_counts, paths, detours):
+    """Number of the path of least cost, and the detours of all edges, for each row of costs.
+
+    They are added up in the order in which ``_values`` does: the best edge's is 0, none is below.
+    """
     last = digits.size - 1
     n_edges = costs.shape[1]
     levelled = np.empty(n_edges, np.float64)
@@ -42,22 +45,23 @@ def detours(costs, width, digits, out):
     for row in range(costs.shape[0]):
         level_costs(costs[row], width, digits, levelled)
         _values(levelled, width, digits, values)
+        paths[row] = _trace(levelled, width, digits, path_counts, values)
         exit_start = n_edges
         for i in range(last + 1):
             exit_start -= digits[i]
             for v in range(digits[i]):
-                out[row, exit_start + v] = min(levelled[exit_start + v] - values[i, v], most)
+                detours[row, exit_start + v] = min(levelled[exit_start + v] - values[i, v], most)
             size = 0 if i == last else width if i + 1 < last else digits[last]
             for v in range(width if size else 0):
                 start = width + i * width * width + v * size
                 for w in range(size):
                     detour = levelled[start + w] + values[i + 1, w] - values[i, v]
-                    out[row, start + w] = min(detour, most)
+                    detours[row, start + w] = min(detour, most)
         best = levelled[0] + values[0, 0]
         for v in range(1, width):
             best = min(best, levelled[v] + values[0, v])
         for v in range(width):
-            out[row, v] = min(levelled[v] + values[0, v] - best, most)
+            detours[row, v] = min(levelled[v] + values[0, v] - best, most)
 
 
 @njit(**_OPTIONS)
@@ -70,7 +74,8 @@ def best_path_probabilities(detours, width, digits, scale, probabilities):
     for row in range(detours.shape[0]):
         for j in range(powers.size):
             powers[j] = _exp(max(-detours[row, j] * scale, _LEAST))
-        ahead[: digits[last]] = np.float32(1)
+        for v in range(digits[last]):
+            ahead[v] = np.float32(1)
         exit_start = width + (last - 1) * width * width + width * digits[last] + digits[last]
         for i in range(last - 1, -1, -1):
             size = width if i + 1 < last else digits[last]

@@ -6,6 +6,35 @@ from numba import njit
 from .learn import _OPTIONS
 
 
+@njit(cache=True, nogil=True, fastmath=False)  # unless said, a callee takes its caller's
+def _kth_lowest(values, k):
+    """The value that would be at place k if ``values``, which it rearranges, were sorted.
+
+    Hoare's selection, which ends and stays within bounds even among NaNs, as long as they compare
+    as they should. NumPy's in Numba would take five seconds to compile.
+    """
+    low, high = 0, values.size - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return values[k]
+
+
 @njit(**_OPTIONS)
 def two_means(vectors, size, centres, n_rounds, first):
     """Mark in ``first`` one of two clusters, of ``size`` members, by spherical 2-means.
@@ -15,25 +44,30 @@ def two_means(vectors, size, centres, n_rounds, first):
     """
     n, n_dimensions = vectors.shape
     everything = np.zeros(n_dimensions, np.float32)
+    direction = np.empty(n_dimensions, np.float32)
     for i in range(n):
         for d in range(n_dimensions):
             everything[d] += vectors[i, d]
-    direction = centres[1] - centres[0]
+    for d in range(n_dimensions):
+        direction[d] = centres[1, d] - centres[0, d]
     leaning = np.empty(n, np.float32)
+    scratch = np.empty(n, np.float32)
     own = np.empty(n_dimensions, np.float32)
-    first[:] = False
+    for i in range(n):
+        first[i] = False
     for _ in range(n_rounds):
         for i in range(n):
             total = np.float32(0)
             for d in range(n_dimensions):
                 total += vectors[i, d] * direction[d]
-            leaning[i] = total
-        limit = np.partition(leaning, size - 1)[size - 1]
+            leaning[i] = scratch[i] = total
+        limit = _kth_lowest(scratch, size - 1)
         n_equal = size
         for i in range(n):
             n_equal -= leaning[i] < limit
         moved = False
-        own[:] = 0
+        for d in range(n_dimensions):
+            own[d] = 0
         for i in range(n):
             inside = leaning[i] < limit
             if leaning[i] == limit and n_equal > 0:
@@ -61,7 +95,9 @@ def two_means(vectors, size, centres, n_rounds, first):
 @njit(**_OPTIONS)
 def cluster_sums(vectors, cluster, sums):
     """Sum of the vectors of each cluster."""
-    sums[:] = 0
+    for c in range(sums.shape[0]):
+        for d in range(sums.shape[1]):
+            sums[c, d] = 0
     for i in range(cluster.size):
         c = cluster[i]
         for d in range(vectors.shape[1]):
@@ -86,12 +122,11 @@ def two_best(likeness, waiting, room, wish, lead):
 
 
 @njit(**_OPTIONS)
-def seat(waiting, turn, wish, room, cluster):
-    """Give the rows, in turn, the cluster they wish if it has room; return how many still wait.
+def seat(waiting, turn, wish, room, cluster, later):
+    """Give the rows, in turn, the cluster they wish if it has room; list the others in ``later``.
 
-    Those are moved to the front of ``waiting``, in the order of their turns.
+    Returns how many those are.
     """
-    later = np.empty_like(waiting)
     n_later = 0
     for q in turn:
         i = waiting[q]
@@ -101,5 +136,4 @@ def seat(waiting, turn, wish, room, cluster):
         else:
             later[n_later] = i
             n_later += 1
-    waiting[:n_later] = later[:n_later]
     return n_later

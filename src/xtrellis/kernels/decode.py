@@ -145,7 +145,9 @@ def best_paths(costs, width, digits, path_counts, paths):
 #     S(v) = log sum_w exp( D(v) - c(v, w) - D(w) + S(w) ),
 #
 # a number between 0 and log K however large the costs are. The probability of going on from v to
-# w is exp( D(v) - c(v, w) - D(w) + S(w) - S(v) ), and these sum to one at every vertex.
+# w is exp( D(v) - c(v, w) - D(w) + S(w) - S(v) ), and these sum to one at every vertex. D(v) is the
+# least of the sums c(v, w) + D(w): subtracted from just those, it leaves 0 for the best, and not a
+# rounding error of huge costs, which exp would blow up.
 
 
 @njit(cache=True, nogil=True)
@@ -160,7 +162,8 @@ def _sums(costs, width, digits, values, sums):
             start = width + i * width * width + v * size
             total = np.exp(values[i, v] - costs[exit_start + v]) if v < digits[i] else 0.0
             for w in range(size):
-                total += np.exp(values[i, v] - costs[start + w] - values[i + 1, w] + sums[i + 1, w])
+                detour = costs[start + w] + values[i + 1, w] - values[i, v]
+                total += np.exp(sums[i + 1, w] - detour)
             sums[i, v] = np.log(total)
         exit_start += digits[i]
     best = costs[0] + values[0, 0]
@@ -168,7 +171,7 @@ def _sums(costs, width, digits, values, sums):
         best = min(best, costs[v] + values[0, v])
     total = 0.0
     for v in range(width):
-        total += np.exp(best - costs[v] - values[0, v] + sums[0, v])
+        total += np.exp(sums[0, v] - (costs[v] + values[0, v] - best))
     return best, np.log(total)
 
 
@@ -207,11 +210,12 @@ def path_log_probabilities(costs, width, digits, vertices, edges, log_probabilit
                 edge = edges[which, k, step]
                 if edge < 0:
                     break
-                total += ahead - levelled[edge] - ahead_sum
                 v = vertices[which, k, step] if step < digits.size else -1
-                if v >= 0:
-                    ahead, ahead_sum = values[step, v], sums[step, v]
-                    total += ahead_sum - ahead
+                next_value = values[step, v] if v >= 0 else 0.0
+                next_sum = sums[step, v] if v >= 0 else 0.0
+                detour = levelled[edge] + next_value - ahead
+                total += next_sum - ahead_sum - detour
+                ahead, ahead_sum = next_value, next_sum
             log_probabilities[row, k] = min(total, 0.0)
 
 
