@@ -221,6 +221,8 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
     assert err.count("\n") == 1
     assert "bad.tsv:2: no tab" in err
     assert not (tmp_path / "model").exists()
+    _, err = run("train", folder / "train.tsv", folder / "train.tsv", code=1)
+    assert "this is where the rows are" in err
     cut = (folder / "model").read_bytes()[:-100]
     (tmp_path / "cut").write_bytes(cut)
     cases = [

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -235,7 +236,7 @@ def train(
     """Train a model on rows with labels, and write it to a file."""
     import numpy as np
 
-    _check_target(model)
+    _check_target(model, rows, valid)
     if prune is not None and not 0 <= prune < 1:
         raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
     X, y = _read(rows, format, text_column, label_column)
@@ -500,7 +501,7 @@ def prune(
     jobs: Jobs = -1,
 ) -> None:
     """Remove small weights of a model, and write the smaller model to a file."""
-    _check_target(pruned)
+    _check_target(pruned, rows)
     loaded = _load(model, jobs)
     X, y = _read_for(loaded, rows, format, text_column, label_column, one_based)
     loaded.prune(X, y, max_drop=max_drop, threshold=threshold, half=half)
@@ -550,6 +551,7 @@ def widths(
         X = TextFeatures((1, 2), None, None).fit_transform(X, 1)
     estimator = _classifier(training, None, learner, C, epochs, jobs, seed)
     ladder = None if widths is None else _numbers("--widths", widths)
+    warnings.filterwarnings("ignore", "interrupted: ")  # the table says so
     selection = select_slice_width(
         X,
         y,
@@ -586,7 +588,8 @@ def inspect(model: Model, json: Json = False) -> None:
         "bytes": model.stat().st_size,
         "estimator": type(loaded).__name__,
         "classes": trellis.n_classes,
-        "labels": ", ".join(map(str, loaded.classes_[:5])) + ", ...",
+        "labels": ", ".join(map(str, loaded.classes_[:5]))
+        + (", ..." if len(loaded.classes_) > 5 else ""),
         "features": found.n_features_in_,
         "slice_width": trellis.slice_width,
         "slices": trellis.n_slices,
@@ -687,8 +690,10 @@ def _like(y: Any, classes: Any) -> Any:
     return classes[codes]
 
 
-def _check_target(path: Path) -> None:
-    """Complain of a file that cannot be written before the work, not after it."""
+def _check_target(path: Path, *inputs: Path | None) -> None:
+    """Complain of a file that cannot be written, or must not be, before the work."""
+    if any(source is not None and source.resolve() == path.resolve() for source in inputs):
+        raise ValueError(f"{path}: this is where the rows are; name another file to write")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise FileNotFoundError(2, "there is no such folder to write to", str(folder))
