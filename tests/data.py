@@ -1,5 +1,9 @@
 """Small made-up text-like data, and the real data sets where they are at hand."""
 
+import bz2
+import gzip
+import lzma
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +13,13 @@ from scipy import sparse
 from xtrellis import load_icd10cm, load_wordnet
 from xtrellis.text import TextFeatures
 
+# Of bytes; gzip's own would hold the time of day, and so never be the same twice.
+PACKERS = {
+    "plain": bytes,
+    "gz": partial(gzip.compress, mtime=0),
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+}
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -1,9 +1,6 @@
 """Readers of text: every format, plain and compressed, and one clear line for what is wrong."""
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import threading
 
@@ -12,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data import PACKERS
 from xtrellis import read_text, sources
 from xtrellis.readers import guess_format, iter_texts, read_rows
 from xtrellis.sources import DataError
 
-PACKERS = {"plain": bytes, "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 ROWS = [("cholera, classical", "A00"), ('a "quoted" fever', "A01"), ("", "B02")]
 
 
@@ -129,7 +126,7 @@ def test_formats_are_told_from_name_or_first_line(name, line, format):
         (b"\n\n", {"format": "tsv"}, "<stdin>: there are no rows"),
         (b"", {"format": "csv"}, "<stdin>: there are no rows"),
         (b"text,label\n", {}, "<stdin>: there are no rows"),
-        (gzip.compress(b""), {}, "<stdin>: there are no rows"),
+        (PACKERS["gz"](b""), {}, "<stdin>: there are no rows"),
         (b"a\tb\nc d\n", {}, "<stdin>:2: no tab after the label in 'c d'"),
         (b"a\tb\n\tc\n", {}, "<stdin>:2: the label is empty"),
         (b"a\tb\n \tc\n", {}, "<stdin>:2: the label is empty"),

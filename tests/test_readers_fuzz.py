@@ -11,10 +11,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from data import PACKERS
 from xtrellis.readers import read_rows
 from xtrellis.sources import DataError
 
-PACKERS = {"plain": bytes, "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 UNPACKERS = {"plain": bytes, "gz": gzip.decompress, "bz2": bz2.decompress, "xz": lzma.decompress}
 FORMATS = ["svmlight", "tsv", "fasttext", "csv", "lines"]
 DAMAGES = 400  # of each format and compression, so 8,000 files

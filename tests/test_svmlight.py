@@ -1,9 +1,6 @@
 """The svmlight reader agrees with scikit-learn's, and names the line that is wrong."""
 
-import bz2
-import gzip
 import io
-import lzma
 import re
 
 import numpy as np
@@ -12,10 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from data import PACKERS
 from xtrellis import read_svmlight, sources
 from xtrellis.sources import DataError
-
-PACKERS = {"plain": bytes, "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 
 
 def read(text, **options):
@@ -51,7 +47,7 @@ def test_compressed_files(tmp_path, packed, name):
 
 
 def test_streams_after_each_other_are_one_file():
-    for pack in (gzip.compress, bz2.compress, lzma.compress):
+    for pack in (PACKERS[name] for name in ("gz", "bz2", "xz")):
         _, y = read(pack(b"1 1:1\n") + pack(b"2 1:1\n") + bytes(4))
         assert y.tolist() == [1, 2]
 
@@ -117,7 +113,7 @@ def test_a_wrong_line_far_in_the_file_is_named(monkeypatch):
     monkeypatch.setattr(sources, "_BLOCK", 1)
     text = "1 1:1\n" * 100_000 + "1 x:1\n"
     assert complaint(text).startswith("<stdin>:100001: the index in 'x:1'")
-    assert complaint(gzip.compress(text.encode())).startswith("<stdin>:100001:")
+    assert complaint(PACKERS["gz"](text.encode())).startswith("<stdin>:100001:")
 
 
 def test_features_beyond_the_last():
