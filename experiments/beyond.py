@@ -9,12 +9,12 @@ from output import (
     save_picture,
     sets_asked_for,
     table,
-    tidy,
     title_of,
     write_page,
 )
 from sweep import beyond_specs
 from trials import run_trials
+from xtrellis.plots import tidy_axes
 
 STYLES = {
     "independent, random": ("o-", "#c2410c"),
@@ -71,7 +71,7 @@ def _draw(data, found) -> str:
             style, color = STYLES[name]
             points = [(f[key] / unit, 100 * f["accuracy"]) for f in trials.values()]  # by width
             ax.plot(*zip(*points, strict=True), style, ms=5, lw=1.3, color=color, label=name)
-        tidy(ax, label, "test accuracy (%)")
+        tidy_axes(ax, label, "test accuracy (%)")
     figure.suptitle(f"Training and path assignment on {title_of(data)}", fontsize=11)
     return save_picture(figure, file, "accuracy against size and training time")
 

@@ -15,12 +15,12 @@ from output import (
     save_picture,
     sets_asked_for,
     table,
-    tidy,
     title_of,
     write_page,
 )
 from sweep import paper_specs, paper_widths
 from trials import run_trials
+from xtrellis.plots import tidy_axes
 
 TOLERANCE = 0.02  # of width selection: the narrowest width so near the least bound
 
@@ -121,8 +121,8 @@ def _draw(data, widths, of, picked) -> str:
         label=f"picked: b = {picked}",
     )
     right.set_yscale("log")
-    tidy(left, "dense model size (MB)", "average binary loss")
-    tidy(right, "dense model size (MB)", "error and its bound")
+    tidy_axes(left, "dense model size (MB)", "average binary loss")
+    tidy_axes(right, "dense model size (MB)", "error and its bound")
     figure.suptitle(f"W-LTLS on {title_of(data)}", fontsize=11)
     return save_picture(figure, file, "binary loss, errors and the bound against model size")
 

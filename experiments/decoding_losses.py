@@ -12,12 +12,12 @@ from output import (
     save_picture,
     sets_asked_for,
     table,
-    tidy,
     title_of,
     write_page,
 )
 from sweep import paper_specs, paper_widths
 from trials import LOSSES, run_trials
+from xtrellis.plots import tidy_axes
 
 NAMES = {"squared_hinge": "squared hinge"}
 STYLES = dict(zip(LOSSES, ("o-", "s-", "^-", "D--", "v-"), strict=True))
@@ -63,8 +63,8 @@ def _draw(data, widths, sizes, shares) -> str:
         name = NAMES.get(loss, loss)
         left.plot(x, means[loss], STYLES[loss], ms=5, lw=1.3, label=name)
         right.plot(x, means[loss] - means["squared"], STYLES[loss], ms=5, lw=1.3, label=name)
-    tidy(left, "dense model size (MB)", "test accuracy (%)")
-    tidy(right, "dense model size (MB)", "gain over the squared loss (points)")
+    tidy_axes(left, "dense model size (MB)", "test accuracy (%)")
+    tidy_axes(right, "dense model size (MB)", "gain over the squared loss (points)")
     right.get_legend().remove()  # the same as on the left
     figure.suptitle(f"W-LTLS on {title_of(data)}: decoding losses", fontsize=11)
     return save_picture(figure, file, "accuracy of five losses against model size")

@@ -10,12 +10,12 @@ from output import (
     save_picture,
     sets_asked_for,
     table,
-    tidy,
     title_of,
     write_page,
 )
 from sweep import local_specs, paper_specs
 from trials import run_trials
+from xtrellis.plots import tidy_axes
 
 FAMILIES = {"W-LTLS": paper_specs, "local": local_specs}
 STYLES = {"W-LTLS": ("o-", "#c2410c"), "local": ("s-", "#0b5fd3")}
@@ -68,7 +68,7 @@ def _draw(data, series) -> str:
             values = [(100 if at else 1) * row[at] for row in by_width.values()]
             ax.plot(list(by_width), values, style, ms=5, lw=1.3, color=color, label=name)
         widths = sorted({b for by_width in series.values() for b in by_width})
-        tidy(ax, "slice width b", label, ticks=widths)
+        tidy_axes(ax, "slice width b", label, ticks=widths)
     figure.suptitle(f"Margins and non-zero weights on {title_of(data)}", fontsize=11)
     return save_picture(figure, file, "average margin and share of non-zero weights against b")
 

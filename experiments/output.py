@@ -84,29 +84,6 @@ def save_picture(figure: Any, file: str, caption: str) -> str:
     return f"![{caption}]({file})"
 
 
-def tidy(ax: Any, x_label: str, y_label: str, ticks: Sequence[float] = ()) -> None:
-    """Name the axes, the first one logarithmic, and take away what is not needed."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    ax.set_xscale("log")
-    if ticks:
-        ax.set_xticks(ticks)
-    else:
-        low, high = ax.get_xlim()
-        ax.xaxis.set_major_locator(
-            LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,), numticks=20)
-        )
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
-    ax.grid(True, color="#e5e8ee", lw=0.8)
-    ax.set_axisbelow(True)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    ax.legend(frameon=False, fontsize=8.5)
-
-
 def name_points(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
     """Write names beside points, apart from each other; with a line where they had to move."""
     scale = ax.figure.dpi / 72

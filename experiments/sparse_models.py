@@ -13,12 +13,12 @@ from output import (
     save_picture,
     sets_asked_for,
     table,
-    tidy,
     title_of,
     write_page,
 )
 from sweep import local_specs, paper_specs
 from trials import run_trials
+from xtrellis.plots import tidy_axes
 
 FAMILIES = {"W-LTLS": paper_specs, "local": local_specs}
 COLORS = {"W-LTLS": "#c2410c", "local": "#0b5fd3"}
@@ -75,7 +75,7 @@ def _draw(data, found) -> str:
             lw=1.3,
             label=f"{name}, pruned",
         )
-    tidy(ax, "model file (MB)", "test accuracy (%)")
+    tidy_axes(ax, "model file (MB)", "test accuracy (%)")
     ax.set_title(f"Pruning on {title_of(data)}", fontsize=11)
     return save_picture(figure, file, "accuracy against file size before and after pruning")
 

@@ -23,7 +23,6 @@ from output import (
     save_picture,
     sets_asked_for,
     table,
-    tidy,
     title_of,
     write_page,
 )
@@ -31,6 +30,7 @@ from peers import PEERS, run_peer, stop_peers
 from sets import load_set, write_folder
 from sweep import local_specs, ltls_specs, one_vs_rest_spec, paper_specs
 from trials import CACHE, run_cached, run_trials
+from xtrellis.plots import tidy_axes
 
 MANY_CLASSES = 5_000
 
@@ -200,7 +200,7 @@ def _draw(data, ours, peers, n_test) -> str:
             ax.plot(x, y, "D", ms=4.5, color="#8e44ad" if name == "pruned" else "#8a94a6")
             named.append((x, y, PEERS[name].title))
         ax.margins(0.14, 0.08)
-        tidy(ax, label, "test accuracy (%)")
+        tidy_axes(ax, label, "test accuracy (%)")
         figure.draw_without_rendering()  # places the axes, and with them the names
         name_points(ax, named)
     figure.suptitle(f"{title_of(data)}: accuracy against size and time", fontsize=11)

@@ -130,6 +130,7 @@ def test_train_from_standard_input_prune_and_evaluate(folder):
     content = (folder / "train.tsv").read_bytes()
     _, err = run("train", "-", folder / "piped", "--prune", "0.01", "--width", "4", stdin=content)
     assert "piped: " in err
+    assert "removed: " in err
     plain, pruned = load_model(folder / "model"), load_model(folder / "piped")
     assert pruned.classifier_.weights_.n_nonzero < plain.classifier_.weights_.n_nonzero
     out, _ = run("evaluate", folder / "piped", folder / "test.tsv", "--json")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .learners import Arow, AveragedPerceptron, Learner, LinearSVM, SklearnLearner
     from .losses import LocalLoss, Loss, PathHinge, VertexSoftmax, get_loss
     from .ltls import LTLSClassifier
-    from .model_file import ModelFileError, load_model, save_model
+    from .model_file import load_model, save_model
+    from .packing import ModelFileError
     from .path_assignment import (
         GreedyAssignment,
         PathAssignment,
@@ -67,7 +68,7 @@ _HOME = {
     "WidthSelection": "width_selection",
     "WidthTrial": "width_selection",
     "default_slice_width": "width_selection",
-    "ModelFileError": "model_file",
+    "ModelFileError": "packing",
     "load_model": "model_file",
     "save_model": "model_file",
     "select_slice_width": "width_selection",

@@ -7,9 +7,7 @@ What takes long to import is imported where it is used: ``--help`` is instant.
 
 from __future__ import annotations
 
-import functools
 import os
-import signal
 import sys
 import threading
 import time
@@ -22,6 +20,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .endings import leave_word, say, take_note, told
+
 app = typer.Typer(
     name="xtrellis",
     help="Extreme multiclass classification: one label out of hundreds to a million classes.",
@@ -32,7 +32,6 @@ app = typer.Typer(
 )
 
 BATCH = 1_024  # texts that are classified at once
-GRACE = 0.7  # seconds that Ctrl-C waits for an orderly end
 
 
 class Format(StrEnum):
@@ -82,100 +81,6 @@ OneBased = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON, one line a row or result.")]
-
-
-# ---------------------------------------------------------------------- errors and interrupts
-
-
-def told(command: Callable[..., None]) -> Callable[..., None]:
-    """Make a command end in one line and an exit code, whatever happens."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **options: Any) -> None:
-        with _stopping():
-            try:
-                command(*args, **options)
-                sys.stdout.flush()
-            except KeyboardInterrupt:
-                say("stopped")
-                _end(130)
-            except BrokenPipeError:  # who reads our output has had enough, as head does
-                _end(141)
-            except MemoryError as error:
-                say(f"error: out of memory: {error}")
-                raise typer.Exit(1) from None
-            except ImportError as error:
-                say(f"error: {error}: pip install 'xtrellis[plot]' has what pictures need")
-                raise typer.Exit(1) from None
-            except (ValueError, OSError) as error:
-                say(f"error: {_one_line(error)}")
-                raise typer.Exit(1) from None
-
-    return run
-
-
-def _end(code: int) -> None:
-    """End the process at once: a thread may still wait for input, which Python would wait for."""
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def say(message: str) -> None:
-    """Print a line to standard error."""
-    print(message, file=sys.stderr, flush=True)
-
-
-def _one_line(error: Exception) -> str:
-    """First line of an error; of the system's errors, the file and the reason."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-@contextmanager
-def _stopping() -> Iterator[None]:
-    """Let Ctrl-C end the process within a second even amid a long computation.
-
-    Python handles a signal when the computation returns to it. A thread that waits on the signal's
-    wake-up pipe gives it a moment for an orderly end, and then ends the process.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-
-    def watch() -> None:
-        while signals := os.read(reading, 1):
-            if signals[0] == signal.SIGINT and not _ended.wait(GRACE):
-                _tidy_up()
-                say("stopped")
-                os._exit(130)
-
-    _ended.clear()
-    _last_words.clear()
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        _ended.set()
-        signal.set_wakeup_fd(before)
-        os.close(writing)
-
-
-_ended = threading.Event()  # the command has taken note of an interrupt, or is over
-_last_words: list[str] = []  # what to print if the process must end amid a computation
-
-
-def _tidy_up() -> None:
-    """Leave no half-written file, and print what is known."""
-    from .files import UNFINISHED
-
-    for path in list(UNFINISHED):
-        path.unlink(missing_ok=True)
-    for words in _last_words:
-        print(words, flush=True)
 
 
 def _version(wanted: bool) -> None:
@@ -277,6 +182,8 @@ def train(
         f"{_count(found.n_features_in_, 'feature')}: trained in {seconds:.1f} s, "
         f"b = {found.trellis_.slice_width}"
     )
+    if prune is not None:
+        say(_pruned(found.pruning_))
     if X_valid is not None:
         say(f"accuracy on {valid}: {_accuracy(estimator, X_valid, y_valid):.2%}")
     say(f"{model}: {_size(size)}")
@@ -508,10 +415,7 @@ def prune(
     done = getattr(loaded, "classifier_", loaded).pruning_
     before = model.stat().st_size
     size = loaded.save(pruned)
-    say(
-        f"weights of at most {done.threshold:.4g} removed: {done.n_before:,} -> {done.n_after:,}, "
-        f"accuracy {done.accuracy_before:.2%} -> {done.accuracy_after:.2%}"
-    )
+    say(f"{_pruned(done)}, accuracy {done.accuracy_before:.2%} -> {done.accuracy_after:.2%}")
     say(f"{pruned}: {_size(size)}, before {_size(before)}")
 
 
@@ -559,10 +463,10 @@ def widths(
         widths=ladder,
         max_bytes=max_bytes,
         verbose=int(sys.stderr.isatty()),
-        callback=lambda so_far: _last_words.__setitem__(slice(None), [so_far.table()]),
+        callback=lambda so_far: leave_word(so_far.table()),
     )
     if selection.interrupted:
-        _ended.set()
+        take_note()
     print(selection.table(), flush=True)
     if plot is not None:
         from .files import replacing
@@ -745,6 +649,10 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
         if isinstance(fact, float):
             text = f"{fact:.4f}"
         print(f"{name.replace('_', ' '):{width}}  {text}")
+
+
+def _pruned(done: Any) -> str:
+    return f"weights up to {done.threshold:.4g} removed: {done.n_before:,} -> {done.n_after:,}"
 
 
 def _count(number: int, noun: str, plural: str | None = None) -> str:

@@ -202,18 +202,21 @@ def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassif
 
 
 def classify(model: TrellisTextClassifier, data: TextSplit) -> list[tuple[str, str, str, str]]:
-    """The five best codes of some sentences: sentence, code, probability, a wording of the code."""
-    wordings: dict[str, str] = {}
-    for text, label in zip(data.train_texts, data.train_labels, strict=True):
-        if label not in wordings or len(text) < len(wordings[label]):
-            wordings[label] = text
+    """The five best codes of some sentences: sentence, code, probability, a wording of the code.
+
+    Of the code's wordings in training, the one most like the sentence.
+    """
     rows = []
     labels, probabilities = model.predict_top_k(list(SENTENCES), k=5)
-    for sentence, codes, shares in zip(SENTENCES, labels, probabilities, strict=True):
+    likeness = (model.transform(SENTENCES) @ model.transform(data.train_texts).T).toarray()
+    print("\nsentences, their five best codes, and the nearest wording of each code in training")
+    for number, sentence in enumerate(SENTENCES):
         print(f"\n{sentence}")
-        for code, share in zip(codes, shares, strict=True):
-            print(f"  {share:>6.1%}  {code}  ({wordings[code]})")
-            rows.append((sentence, str(code), f"{share:.1%}", wordings[code]))
+        for code, share in zip(labels[number], probabilities[number], strict=True):
+            own = np.flatnonzero(data.train_labels == code)
+            wording = data.train_texts[own[likeness[number, own].argmax()]]
+            print(f"  {share:>6.1%}  {code}  ({wording})")
+            rows.append((sentence, str(code), f"{share:.1%}", wording))
     return rows
 
 
@@ -319,7 +322,9 @@ def write_report(
         ),
         report.heading("Sentences it has not seen"),
         report.table(
-            ("sentence", "code", "probability", "a wording of the code"), rows, texts=(0, 1, 3)
+            ("sentence", "code", "probability", "nearest wording of the code in training"),
+            rows,
+            texts=(0, 1, 3),
         ),
     ]
     path = output / "report.html"

@@ -195,7 +195,6 @@ def draw_trade_off(
     'model file (MB)'
     """
     from matplotlib import pyplot as plt
-    from matplotlib.ticker import LogLocator, NullFormatter
 
     if ax is None:
         ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
@@ -208,10 +207,22 @@ def draw_trade_off(
         ax.plot(xs, ys, marker + style, ms=6, lw=1.4, color=color, label=name)
         for x, y, label in points:
             _name_point(ax, label, (x, y))
-    ax.set_xscale("log")
     ax.margins(0.1, 0.12)
+    tidy_axes(ax, x_label, y_label)
+    return ax
+
+
+def tidy_axes(ax: Axes, x_label: str, y_label: str, ticks: Sequence[float] = ()) -> None:
+    """Name the axes, the first one logarithmic, and take away what is not needed."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_xscale("log")
     low, high = ax.get_xlim()
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,)))
+    if ticks:
+        ax.set_xticks(ticks)
+    else:
+        subs = (1, 2, 5) if high < 200 * low else (1,)
+        ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel(x_label)
@@ -221,7 +232,6 @@ def draw_trade_off(
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.legend(frameon=False, fontsize=8.5)
-    return ax
 
 
 def _name_point(ax: Axes, text: str, point: tuple[float, float]) -> None:
