@@ -32,6 +32,8 @@ MAX_LINKAGE = 4_000  # classes: the largest table of distances ever made holds 6
 _MAX_TABLE = 2**25  # classes times clusters: the largest table of k-means holds 128 MB
 _DIMENSIONS = 100  # of the reduced class vectors
 _POWER_ITERATIONS = 4  # of the singular value decomposition
+_PARTS = 4  # of a product that threads share
+_ENOUGH_FOR_THREADS = 500  # classes: with fewer, threads would wait for Python's lock
 _STARTS = 3  # of k-means, and one from linkage
 _ROUNDS = 20  # of k-means, at most
 
@@ -324,8 +326,6 @@ def _reduce(rows: Any, rng: np.random.RandomState, n_jobs: int | None = None) ->
     A feature of one class only makes no two classes alike: it adds to the diagonal of that product,
     and the rest is left to the others. (Of words, three in four are such.)
     """
-    from joblib import effective_n_jobs
-
     n_rows = rows.shape[0]
     single = np.bincount(rows.indices, minlength=rows.shape[1]) < 2
     own = rows[:, single]
@@ -334,18 +334,32 @@ def _reduce(rows: Any, rng: np.random.RandomState, n_jobs: int | None = None) ->
     transposed = common.T.tocsr()
 
     def times_square(basis: Float32Array) -> Float32Array:
-        # A column is a sum of its own, so that its bits do not depend on which others are beside.
-        columns = np.array_split(basis, min(effective_n_jobs(n_jobs), 4), axis=1)
-        parts = in_threads(lambda b: common @ (transposed @ b) + diagonal * b, columns, n_jobs)
-        return np.concatenate(parts, axis=1)
+        inner = _product(transposed, basis, n_jobs)
+        return np.asarray(_product(common, inner, n_jobs) + diagonal * basis)
 
-    basis = rng.standard_normal((n_rows, min(_DIMENSIONS + 10, n_rows))).astype(np.float32)
+    width = min(_DIMENSIONS + 10, n_rows)
+    numbers = np.random.default_rng(rng.randint(2**31))  # which is four times as fast
+    basis = numbers.standard_normal((n_rows, width), np.float32)
     for _ in range(_POWER_ITERATIONS - 1):
         basis = _spread(times_square(basis))
     basis, _ = np.linalg.qr(times_square(basis))
     squares, directions = np.linalg.eigh(basis.T @ times_square(basis))
     scaled = directions * np.sqrt(np.maximum(squares, 0))
     return np.asarray(basis @ scaled[:, -_DIMENSIONS:])
+
+
+def _product(matrix: Any, dense: Float32Array, n_jobs: int | None) -> Float32Array:
+    """Product of a CSR matrix with a dense one, its rows parted among threads (SciPy's are not)."""
+    from .kernels import cluster as kernels
+
+    n_rows, n_columns = matrix.shape[0], dense.shape[1]
+    zeros, out = np.zeros(n_columns, np.float32), np.empty((n_rows, n_columns), np.float32)
+    arrays = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+    # Equal parts of the multiplications; a row's bits do not depend on which part it is in.
+    cuts = np.searchsorted(matrix.indptr, np.linspace(0, matrix.nnz, _PARTS + 1)[1:-1])
+    parts = pairwise([0, *cuts.tolist(), n_rows])
+    in_threads(lambda part: kernels.product(*arrays, *part, dense, zeros, out), parts, n_jobs)
+    return out
 
 
 def _spread(basis: Float32Array) -> Float32Array:
@@ -406,32 +420,21 @@ def _best_parts(
     seeds: list[int | None] = rng.randint(2**31, size=_STARTS).tolist()
     if len(members) <= MAX_LINKAGE:
         seeds.insert(0, None)  # it takes longest
+    if len(members) < _ENOUGH_FOR_THREADS:
+        n_jobs = 1
     return max(in_threads(attempt, seeds, n_jobs), key=lambda found: found[1])[0]
 
 
 def _linkage_order(vectors: Float32Array) -> IntArray:
     """Leaves of average linkage over cosines, in dendrogram order."""
-    from scipy.cluster.hierarchy import linkage
+    from .kernels import cluster as kernels
 
-    n = len(vectors)
-    if n < 3:
-        return np.arange(n)
-    distances = vectors @ vectors.T
-    np.subtract(1, distances, out=distances)
-    np.maximum(distances, 0, out=distances)
-    condensed = np.concatenate([distances[i, i + 1 :] for i in range(n - 1)], dtype=np.float64)
-    return _leaves(linkage(condensed, "average"))
-
-
-def _leaves(merges: npt.NDArray[np.float64]) -> IntArray:
-    """Leaves of a dendrogram, from left to right; merge i makes node n + i of two others."""
-    n = len(merges) + 1
-    sizes = [1] * n + merges[:, 3].astype(int).tolist()
-    starts = [0] * (2 * n - 1)  # where the leaves of each node begin
-    for i, (left, right) in reversed(list(enumerate(merges[:, :2].astype(int).tolist()))):
-        starts[left] = starts[n + i]
-        starts[right] = starts[n + i] + sizes[left]
-    return np.argsort(starts[:n])
+    order = np.arange(len(vectors))
+    if len(vectors) > 2:
+        distances = vectors @ vectors.T
+        np.subtract(1, distances, out=distances)
+        kernels.linkage_order(distances, order)
+    return order
 
 
 def _part(

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -14,18 +20,49 @@ def in_threads(
 ) -> list[Result]:
     """Results of a function for all items, in their order, by as many threads as joblib allows.
 
-    joblib looks for finished work every ten milliseconds, which is longer than such work takes.
+    joblib looks for finished work every ten milliseconds, and new threads take one to start: more
+    than such work may take. So helpers are kept, and the caller works, too. ``function`` must not
+    call this itself: the helpers would wait for each other.
 
     >>> in_threads(len, ["a", "bcd"], n_jobs=2)
     [1, 3]
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     from joblib import effective_n_jobs
 
     items = list(items)
     n_threads = min(effective_n_jobs(n_jobs), len(items))
     if n_threads < 2:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(n_threads) as threads:
-        return list(threads.map(function, items))
+    waiting = deque(enumerate(items))
+    results: dict[int, Result] = {}
+
+    def work() -> None:
+        while waiting:
+            try:
+                index, item = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                results[index] = function(item)
+            except BaseException:
+                waiting.clear()
+                raise
+
+    others = [_helpers(n_threads - 1).submit(work) for _ in range(n_threads - 1)]
+    try:
+        work()
+    finally:
+        for other in others:
+            other.result()
+    return [results[index] for index in range(len(items))]
+
+
+@cache
+def _helpers(n_threads: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="xtrellis")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_helpers.cache_clear)

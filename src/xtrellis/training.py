@@ -29,12 +29,11 @@ SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibr
 
 @dataclass(frozen=True)
 class BlockResult:
-    """What training a block gives: its weights, its losses, and margins of a held-out sample."""
+    """What training a block gives: its weights, and the losses and seconds of each epoch."""
 
     finished: FinishedBlock
     losses: list[float]
     seconds: list[float]
-    sample_margins: Float32Array
 
 
 def train_block(
@@ -45,25 +44,28 @@ def train_block(
     epochs: int,
     seed: int,
     sample: IntArray,
+    sample_margins: Float32Array,
 ) -> BlockResult:
     """Train the edges of one block for some epochs.
 
     If rows are held out, the first epochs do without them; the margins of a sample of them are
-    taken, and then training goes on (or, for an online learner, starts again) with all rows.
+    put into ``sample_margins``, a column an edge of the trellis, and then training goes on (or, for
+    an online learner, starts again) with all rows.
     """
     block, features = make_block(rows, plan, n_edges)
     rng = np.random.default_rng(seed)
     held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
-    margins = np.empty((len(sample), block.n_edges), np.float32)
     state = learner.start(block)
     if len(sample):
         _run(block, learner, state, np.flatnonzero(~held_out), epochs, rng)
+        margins = np.empty((len(sample), block.n_edges), np.float32)
         _sample_margins(rows, features, sample, *learner.finish(block, state), margins)
+        sample_margins[:, plan.edges] = margins
         if learner.online:
             state = learner.start(block)
     losses, seconds = _run(block, learner, state, np.arange(block.n_rows), epochs, rng)
     finished = finish_block(plan.edges, rows.features[features], *learner.finish(block, state))
-    return BlockResult(finished, losses, seconds, margins)
+    return BlockResult(finished, losses, seconds)
 
 
 def _sample_margins(
@@ -176,12 +178,20 @@ def train_edges(
     # Largest first, so that no worker is left with a large one at the end.
     order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
     sample = _calibration_sample(trellis, rows)
+    margins = np.empty((len(sample), trellis.n_edges), np.float32)
     results: list[BlockResult | None] = [None] * len(plans)
     kept_bytes = 0
     parallel = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator")
     jobs = (
         delayed(train_block)(
-            rows, plans[index], trellis.n_edges, learner, epochs, _block_seed(seed, index), sample
+            rows,
+            plans[index],
+            trellis.n_edges,
+            learner,
+            epochs,
+            _block_seed(seed, index),
+            sample,
+            margins,
         )
         for index in order
     )
@@ -202,9 +212,10 @@ def train_edges(
     done = [result for result in results if result is not None]
     weights = join_blocks([result.finished for result in done], n_features, trellis.n_edges, n_jobs)
     _set_constants(weights, trellis, rows, training, plans)
-    margins = np.tile(weights.bias, (len(sample), 1))
-    for plan, result in zip(plans, done, strict=True):
-        margins[:, plan.edges] = result.sample_margins
+    constant = np.ones(trellis.n_edges, bool)
+    for plan in plans:
+        constant[plan.edges] = False
+    margins[:, constant] = weights.bias[constant]
     margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
     return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
 

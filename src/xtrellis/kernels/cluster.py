@@ -1,9 +1,72 @@
-"""Spherical k-means with clusters of given sizes: which classes share a vertex."""
+"""Clustering of class vectors: average linkage, and spherical k-means with given sizes."""
 
 import numpy as np
 from numba import njit
 
-from .learn import _OPTIONS
+from .learn import _OPTIONS, row_margins
+
+
+@njit(**_OPTIONS)
+def product(indptr, indices, data, start, stop, dense, zeros, out):
+    """Rows ``start`` to ``stop`` of the product of a CSR matrix with a dense one."""
+    for i in range(start, stop):
+        row_margins(indices, data, indptr[i], indptr[i + 1], dense, zeros, out[i])
+
+
+@njit(**_OPTIONS)
+def linkage_order(distances, order):
+    """Leaves of average linkage, from left to right: of two clusters the tighter one is left.
+
+    Goes from a cluster to its nearest one, and on, until two are each other's nearest; these are
+    merged, with ``d(a + b, c) = (n_a d(a, c) + n_b d(b, c)) / (n_a + n_b)``, and the way that led
+    there is kept. A cluster has the number of one of its leaves, which are a linked list.
+    ``distances`` is overwritten.
+    """
+    n = distances.shape[0]
+    active = np.arange(n)
+    sizes, heights = np.ones(n, np.float32), np.zeros(n, np.float32)
+    heads, tails, following = np.arange(n), np.arange(n), np.full(n, -1)
+    way, place = np.empty(n, np.int64), np.full(n, -1)  # place[a]: where on the way a is
+    length = 0
+    a = b = 0
+    for n_active in range(n, 1, -1):
+        if length == 0:
+            way[0], place[active[0]], length = active[0], 0, 1
+        while True:
+            a = way[length - 1]
+            # If the one before is as near as any, it is the nearest, so that the way ends.
+            b = way[length - 2] if length > 1 else active[1]
+            least = distances[a, b]
+            for q in range(n_active):
+                c = active[q]
+                if distances[a, c] < least and c != a:
+                    least, b = distances[a, c], c
+            if place[b] >= 0:
+                break
+            way[length], place[b] = b, length
+            length += 1
+        start = place[b]  # of the last two; earlier only if distances were rounded badly
+        for q in range(start, length):
+            place[way[q]] = -1
+        length = start
+        a_left = heights[a] < heights[b] or (heights[a] == heights[b] and a < b)
+        left, right = (a, b) if a_left else (b, a)
+        following[tails[left]] = heads[right]
+        heads[a], tails[a] = heads[left], tails[right]
+        heights[a] = distances[a, b]
+        share = sizes[a] / (sizes[a] + sizes[b])
+        sizes[a] += sizes[b]
+        kept = 0
+        for q in range(n_active):
+            c = active[q]
+            mean = share * distances[a, c] + (np.float32(1) - share) * distances[b, c]
+            distances[a, c] = distances[c, a] = mean
+            active[kept] = c
+            kept += c != b
+    leaf = heads[a] if n > 1 else 0
+    for q in range(n):
+        order[q] = leaf
+        leaf = following[leaf]
 
 
 @njit(cache=True, nogil=True, fastmath=False)  # unless said, a callee takes its caller's
