@@ -221,11 +221,30 @@ def test_bad_greedy_input():
         GreedyAssignment(Trellis(4, 2), n_candidates=0)
 
 
+def unit_vectors(n, n_dimensions=20):
+    vectors = np.random.default_rng(n).standard_normal((n, n_dimensions)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
 @pytest.mark.parametrize("n", [3, 4, 40, 300])
-def test_leaves_are_those_of_scipy(n):
-    distances = np.random.default_rng(n).random(n * (n - 1) // 2)
-    merges = linkage(distances, "average")
-    np.testing.assert_array_equal(module._leaves(merges), leaves_list(merges))
+def test_linkage_order_is_the_order_of_scipys_leaves(n):
+    vectors = unit_vectors(n)
+    merges = linkage(vectors.astype(float), "average", "cosine")
+    np.testing.assert_array_equal(module._linkage_order(vectors), leaves_list(merges))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_linkage_order_of_too_few_is_theirs(n):
+    np.testing.assert_array_equal(module._linkage_order(unit_vectors(n)), np.arange(n))
+
+
+def test_linkage_order_of_equal_vectors():
+    """Ties everywhere: every leaf comes once, and equal ones side by side."""
+    order = module._linkage_order(np.repeat(unit_vectors(30), 9, axis=0))
+    np.testing.assert_array_equal(np.sort(order), np.arange(270))
+    assert np.count_nonzero(np.diff(order // 9)) == 29
+    zeros = module._linkage_order(np.zeros((50, 4), np.float32))
+    np.testing.assert_array_equal(np.sort(zeros), np.arange(50))
 
 
 def test_reduced_vectors_keep_the_products_of_a_full_decomposition():

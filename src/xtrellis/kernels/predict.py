@@ -90,7 +90,7 @@ def softmax_paths(
             for v in range(norms.size):
                 norms[v] = normalisation * _log(norms[v])
             _softmax_values(scores, norms, width, digits, best)
-            paths[i] = _softmax_trace(scores, norms, width, digits, path_counts, best)
+            paths[i] = _softmax_trace(scores, width, digits, path_counts, best)
         else:
             paths[i] = -1
 
@@ -137,6 +137,26 @@ def _vertex_sums(powers, width, digits, sums):
             sums[1 + i * width + v] = total + leaving
 
 
+@njit(**_OPTIONS, inline="always")
+def _least(ahead, scores, start, size):
+    """``min_w ahead[w] - scores[start + w]``; of few numbers by four minima, as for sums."""
+    lowest = np.inf
+    if size > _FEW:
+        for w in range(size):
+            lowest = min(lowest, ahead[w] - np.float64(scores[start + w]))
+        return lowest
+    second, third, fourth = np.inf, np.inf, np.inf
+    stop = size // 4 * 4
+    for w in range(0, stop, 4):
+        lowest = min(lowest, ahead[w] - np.float64(scores[start + w]))
+        second = min(second, ahead[w + 1] - np.float64(scores[start + w + 1]))
+        third = min(third, ahead[w + 2] - np.float64(scores[start + w + 2]))
+        fourth = min(fourth, ahead[w + 3] - np.float64(scores[start + w + 3]))
+    for w in range(stop, size):
+        lowest = min(lowest, ahead[w] - np.float64(scores[start + w]))
+    return min(min(lowest, second), min(third, fourth))
+
+
 @njit(**_OPTIONS)
 def _softmax_values(scores, norms, width, digits, values):
     """Fill ``values[i, v]``: the least cost from vertex v of slice i to the sink."""
@@ -147,45 +167,44 @@ def _softmax_values(scores, norms, width, digits, values):
     exit_start += digits[last]
     for i in range(last - 1, -1, -1):
         size = width if i + 1 < last else digits[last]
+        ahead = values[i + 1]
         for v in range(width):
-            start = width + i * width * width + v * size
-            norm = norms[1 + i * width + v]
-            lowest = np.inf
-            for w in range(size):
-                lowest = min(lowest, np.float64(norm - scores[start + w]) + values[i + 1, w])
+            lowest = _least(ahead, scores, width + i * width * width + v * size, size)
             if v < digits[i]:
-                lowest = min(lowest, np.float64(norm - scores[exit_start + v]))
-            values[i, v] = lowest
+                lowest = min(lowest, -np.float64(scores[exit_start + v]))
+            values[i, v] = norms[1 + i * width + v] + lowest
         exit_start += digits[i]
 
 
 @njit(**_OPTIONS, inline="always")
-def _best_head(scores, start, size, norm, ahead):
-    """Which of the next vertices a path goes on to, the first of equals, and its cost from here."""
+def _best_head(scores, start, size, ahead):
+    """Which of the next vertices a path goes on to, the first of equals, and its cost from here.
+
+    Without the vertex's norm, which all its edges share.
+    """
     best = 0
-    lowest = np.float64(norm - scores[start]) + ahead[0]
+    lowest = ahead[0] - np.float64(scores[start])
     for w in range(1, size):
-        cost = np.float64(norm - scores[start + w]) + ahead[w]
+        cost = ahead[w] - np.float64(scores[start + w])
         if cost < lowest:
             lowest, best = cost, w
     return best, lowest
 
 
 @njit(**_OPTIONS)
-def _softmax_trace(scores, norms, width, digits, path_counts, values):
+def _softmax_trace(scores, width, digits, path_counts, values):
     """Number of the path that ``values`` promise, walked from the source; as ``decode._trace``."""
     last = digits.size - 1
     exit_start = scores.size
-    v, _ = _best_head(scores, 0, width, norms[0], values[0])
+    v, _ = _best_head(scores, 0, width, values[0])
     number = v * path_counts[1] + min(v, digits[0])
     for i in range(last):
         exit_start -= digits[i]
         size = width if i + 1 < last else digits[last]
-        norm = norms[1 + i * width + v]
         start = width + i * width * width + v * size
-        head, lowest = _best_head(scores, start, size, norm, values[i + 1])
+        head, lowest = _best_head(scores, start, size, values[i + 1])
         if v < digits[i]:
-            if np.float64(norm - scores[exit_start + v]) <= lowest:
+            if -np.float64(scores[exit_start + v]) <= lowest:
                 return number
             number += 1
         v = head
