@@ -96,21 +96,21 @@ def fit_temperature(
     # Some of them from all over: callers' rows may come class by class.
     some = np.random.default_rng(0).permutation(len(paths))[:_ENOUGH]
     margins, paths, weights = margins[some], paths[some], weights[some]
-    width, digits, path_counts = layout(trellis)
-    best = np.empty(len(paths), np.int64)
+    width, digits, _ = layout(trellis)
     detours = np.empty((len(paths), trellis.n_edges), np.float32)
     probabilities = np.empty(len(paths))
     parts = [slice(k, k + _PART) for k in range(0, len(paths), _PART)]
 
     def prepare(part: slice) -> None:
         costs = checked_costs(trellis, margins[part], loss)
-        calibrate.best_paths_and_detours(
-            costs, width, digits, path_counts, best[part], detours[part]
-        )
+        calibrate.edge_detours(costs, width, digits, detours[part])
 
     in_threads(prepare, parts, n_jobs)
     shares = weights / weights.sum()
-    accuracy = float(shares @ (best == paths))
+    edges = trellis.path_edges(paths)
+    own = np.take_along_axis(detours, np.maximum(edges, 0), axis=1)
+    right = ((own == 0) | (edges < 0)).all(axis=1)  # a best path makes no detour
+    accuracy = float(shares @ right)
     n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
     variance = max(accuracy * (1 - accuracy), 1 / n_rows) / n_rows
 

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from .costs import _exp
-from .decode import _MIN_OPTIONS, _trace, _values, level_costs
+from .decode import _MIN_OPTIONS, _values, level_costs
 from .learn import _OPTIONS
 
 _LEAST = np.float32(-87)  # e^-87 is the smallest power that float32 holds in full
@@ -32,8 +32,8 @@ def softmax_log_sums(below_top, weights, scale):
 
 
 @njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
-def best_paths_and_detours(costs, width, digits, path_counts, paths, detours):
-    """Number of the path of least cost, and the detours of all edges, for each row of costs.
+def edge_detours(costs, width, digits, detours):
+    """Detours of all edges, for each row of costs.
 
     They are added up in the order in which ``_values`` does: the best edge's is 0, none is below.
     """
@@ -45,7 +45,6 @@ def best_paths_and_detours(costs, width, digits, path_counts, paths, detours):
     for row in range(costs.shape[0]):
         level_costs(costs[row], width, digits, levelled)
         _values(levelled, width, digits, values)
-        paths[row] = _trace(levelled, width, digits, path_counts, values)
         exit_start = n_edges
         for i in range(last + 1):
             exit_start -= digits[i]

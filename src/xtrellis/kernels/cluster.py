@@ -23,10 +23,13 @@ def linkage_order(distances, order):
     ``distances`` is overwritten.
     """
     n = distances.shape[0]
-    active = np.arange(n)
-    sizes, heights = np.ones(n, np.float32), np.zeros(n, np.float32)
-    heads, tails, following = np.arange(n), np.arange(n), np.full(n, -1)
-    way, place = np.empty(n, np.int64), np.full(n, -1)  # place[a]: where on the way a is
+    active, heads, tails = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    following, way, place = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    sizes, heights = np.empty(n, np.float32), np.empty(n, np.float32)
+    for a in range(n):
+        active[a] = heads[a] = tails[a] = a
+        following[a] = place[a] = -1  # place: where on the way a is
+        sizes[a], heights[a] = 1, 0
     length = 0
     a = b = 0
     for n_active in range(n, 1, -1):

@@ -136,42 +136,34 @@ def scores_and_powers(margins, scale, power, scores, powers):
 
 
 @njit(**_OPTIONS)
-def softmax_row(margins, width, digits, scale, power, normalisation, scores, powers, costs):
+def vertex_softmax(margins, width, digits, scale, power, normalisation, costs):
     """``normalisation log sum_s exp(z_s) - z_e``, s over the edges that leave the tail of e.
 
-    z are the scores of ``_scores``, with one scale an edge; ``scores`` and ``powers`` are scratch.
+    z are the scores of ``_scores``, with one scale an edge. Of all rows.
     """
     last = digits.size - 1
-    safe = scores_and_powers(margins, scale, power, scores, powers)
-    exit_start = margins.size
-    for i in range(-1, last + 1):
-        n_exits = digits[i] if i >= 0 else 0
-        exit_start -= n_exits
-        start = width + i * width * width if i >= 0 else 0
-        size = 0 if i == last else width if i + 1 < last else digits[last]
-        for v in range(1 if i < 0 else digits[last] if i == last else width):
-            exit_edge = exit_start + v if v < n_exits else -1
-            if safe:
-                total = powers[exit_edge] if exit_edge >= 0 else np.float32(0)
-                for j in range(start, start + size):
-                    total += powers[j]
-                norm = _log(total)
-            else:
-                norm = _log_sum_exp(scores, start, size, exit_edge)
-            norm *= normalisation
-            for j in range(start, start + size):
-                costs[j] = norm - scores[j]
-            if exit_edge >= 0:
-                costs[exit_edge] = norm - scores[exit_edge]
-            start += size
-
-
-@njit(**_OPTIONS)
-def vertex_softmax(margins, width, digits, scale, power, normalisation, costs):
-    """Costs of all rows under a softmax at every vertex."""
     scores = np.empty(margins.shape[1], np.float32)
     powers = np.empty(margins.shape[1], np.float32)
-    for i in range(margins.shape[0]):
-        softmax_row(
-            margins[i], width, digits, scale, power, normalisation, scores, powers, costs[i]
-        )
+    for row in range(margins.shape[0]):
+        safe = scores_and_powers(margins[row], scale, power, scores, powers)
+        exit_start = margins.shape[1]
+        for i in range(-1, last + 1):
+            n_exits = digits[i] if i >= 0 else 0
+            exit_start -= n_exits
+            start = width + i * width * width if i >= 0 else 0
+            size = 0 if i == last else width if i + 1 < last else digits[last]
+            for v in range(1 if i < 0 else digits[last] if i == last else width):
+                exit_edge = exit_start + v if v < n_exits else -1
+                if safe:
+                    total = powers[exit_edge] if exit_edge >= 0 else np.float32(0)
+                    for j in range(start, start + size):
+                        total += powers[j]
+                    norm = _log(total)
+                else:
+                    norm = _log_sum_exp(scores, start, size, exit_edge)
+                norm *= normalisation
+                for j in range(start, start + size):
+                    costs[row, j] = norm - scores[j]
+                if exit_edge >= 0:
+                    costs[row, exit_edge] = norm - scores[exit_edge]
+                start += size

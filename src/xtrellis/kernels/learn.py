@@ -119,7 +119,7 @@ def svm_pass(
         moves[i] = largest
         if largest <= tolerance:
             continue
-        n_changed = 0
+        n_changed = np.int64(0)  # a plain 0 would have what it is given to compiled twice
         for j in range(n_edges):
             changed[n_changed] = j
             n_changed += steps[j] != 0

@@ -12,7 +12,6 @@ from .decode import _trace, _values
 from .learn import _OPTIONS
 from .margins import one_row
 
-_FEW = 24  # up to so many numbers, four sums side by side beat SIMD
 
 
 @njit(**_OPTIONS)
@@ -104,13 +103,8 @@ def softmax_paths(
 
 @njit(**_OPTIONS, inline="always")
 def _sum(values, start, size):
-    """Sum of a run of numbers; of few by four sums, as one would wait for itself at every step."""
-    total = np.float32(0)
-    if size > _FEW:
-        for j in range(start, start + size):
-            total += values[j]
-        return total
-    second, third, fourth = np.float32(0), np.float32(0), np.float32(0)
+    """Sum of a run of numbers, by four sums, as one would wait for itself at every step."""
+    total = second = third = fourth = np.float32(0)
     stop = start + size // 4 * 4
     for j in range(start, stop, 4):
         total += values[j]
@@ -139,13 +133,8 @@ def _vertex_sums(powers, width, digits, sums):
 
 @njit(**_OPTIONS, inline="always")
 def _least(ahead, scores, start, size):
-    """``min_w ahead[w] - scores[start + w]``; of few numbers by four minima, as for sums."""
-    lowest = np.inf
-    if size > _FEW:
-        for w in range(size):
-            lowest = min(lowest, ahead[w] - np.float64(scores[start + w]))
-        return lowest
-    second, third, fourth = np.inf, np.inf, np.inf
+    """``min_w ahead[w] - scores[start + w]``, by four minima likewise."""
+    lowest, second, third, fourth = np.inf, np.inf, np.inf, np.inf
     stop = size // 4 * 4
     for w in range(0, stop, 4):
         lowest = min(lowest, ahead[w] - np.float64(scores[start + w]))
@@ -196,17 +185,17 @@ def _softmax_trace(scores, width, digits, path_counts, values):
     """Number of the path that ``values`` promise, walked from the source; as ``decode._trace``."""
     last = digits.size - 1
     exit_start = scores.size
-    v, _ = _best_head(scores, 0, width, values[0])
-    number = v * path_counts[1] + min(v, digits[0])
-    for i in range(last):
-        exit_start -= digits[i]
+    start, size, v, number = 0, width, 0, 0
+    for i in range(last + 1):
+        head, lowest = _best_head(scores, start, size, values[i])
+        if i > 0:
+            exit_start -= digits[i - 1]
+            if v < digits[i - 1]:
+                if -np.float64(scores[exit_start + v]) <= lowest:
+                    return number
+                number += 1
+        v = head
+        number += v * path_counts[i + 1] + min(v, digits[i])
         size = width if i + 1 < last else digits[last]
         start = width + i * width * width + v * size
-        head, lowest = _best_head(scores, start, size, values[i + 1])
-        if v < digits[i]:
-            if -np.float64(scores[exit_start + v]) <= lowest:
-                return number
-            number += 1
-        v = head
-        number += v * path_counts[i + 2] + min(v, digits[i + 1])
     return number
