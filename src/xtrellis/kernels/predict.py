@@ -13,7 +13,6 @@ from .learn import _OPTIONS
 from .margins import one_row
 
 
-
 @njit(**_OPTIONS)
 def exponential_paths(
     indptr,
