@@ -37,7 +37,7 @@ MANY_CLASSES = 5_000
 
 def seconds_allowed(data: str) -> float:
     """Seconds after which a peer is stopped: fewer where all of them would take an hour."""
-    default = 200 if load_set(data).n_classes <= MANY_CLASSES else 100
+    default = 200 if load_set(data).n_classes <= MANY_CLASSES else 120
     return float(os.environ.get("XTRELLIS_PEER_SECONDS", default))
 
 
