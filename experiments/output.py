@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -85,30 +86,64 @@ def save_picture(figure: Any, file: str, caption: str) -> str:
 
 
 def name_points(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
-    """Write names beside points, apart from each other; with a line where they had to move."""
+    """Write names beside points, clear of each other and of what is drawn; a thin line if far."""
+    from matplotlib.patheffects import withStroke
+
     scale = ax.figure.dpi / 72
-    height, length = 8.5 * scale, 4.2 * scale  # pixels of a line of text, and of a letter
-    taken: list[tuple[float, float, float]] = []
+    half, letter = 4.5 * scale, 3.9 * scale  # pixels of half a line of text, and of a letter
+    drawn = _drawn_places(ax, 4 * scale)
+    boxes: list[tuple[float, float, float, float]] = []
     for x, y, name in sorted(points, key=lambda point: -point[1]):
-        left, middle = ax.transData.transform((x, y))
-        left += 6 * scale
-        right = left + length * len(name)
-        if right > ax.bbox.x1 + 10 * scale:  # no room on this side
-            left, right = left - 12 * scale - length * len(name), left - 12 * scale
-        at = middle
-        while any(abs(at - other) < height and left < b and a < right for a, b, other in taken):
-            at -= height / 4
-        taken.append((left, right, at))
+        centre = ax.transData.transform((x, y))
+        for radius, angle in product((7, 12, 18, 26, 36, 48, 62), _ANGLES):
+            dx, dy = scale * radius * np.cos(angle), scale * radius * np.sin(angle)
+            width = letter * len(name)
+            left = centre[0] + dx - width * (0 if dx > 1 else 1 if dx < -1 else 0.5)
+            middle = centre[1] + dy
+            box = left, left + width, middle - half, middle + half
+            if _is_free(box, ax.bbox, drawn, boxes):
+                break
+        boxes.append(box)
         ax.annotate(
             name,
             (x, y),
-            ax.transData.inverted().transform((left, at)),
+            ax.transData.inverted().transform((left, middle)),
             fontsize=7,
             va="center",
-            arrowprops=None
-            if abs(at - middle) < height
-            else {"arrowstyle": "-", "color": "#b8c0cc", "lw": 0.6},
+            path_effects=[withStroke(linewidth=2, foreground="white")],
+            arrowprops={"arrowstyle": "-", "color": "#8a94a6", "lw": 0.5} if radius > 15 else None,
         )
+
+
+# Where a name may be, seen from its point: to the right and left first.
+_ANGLES = np.radians([0, 180, 25, -25, 155, -155, 55, -55, 125, -125, 90, -90])
+
+
+def _drawn_places(ax: Any, step: float) -> Any:
+    """Pixels that markers and lines pass through, every few of them."""
+    places = []
+    for line in ax.get_lines():
+        corners = ax.transData.transform(np.column_stack(line.get_data()).astype(float))
+        places.append(corners)
+        if line.get_linestyle() != "None":
+            for start, stop in pairwise(corners):
+                n_steps = int(np.linalg.norm(stop - start) / step) + 1
+                places.append(np.linspace(start, stop, n_steps + 1))
+    return np.concatenate(places)
+
+
+def _is_free(box: Any, frame: Any, drawn: Any, boxes: Any) -> bool:
+    """Whether a box lies inside the frame and on nothing."""
+    left, right, low, high = box
+    if left < frame.x0 or right > frame.x1 or low < frame.y0 or high > frame.y1:
+        return False
+    x, y = drawn.T
+    if ((left - 3 < x) & (x < right + 3) & (low - 1 < y) & (y < high + 1)).any():
+        return False
+    return not any(
+        left < other[1] and other[0] < right and low < other[3] and other[2] < high
+        for other in boxes
+    )
 
 
 def write_page(name: str, title: str, parts: Iterable[str], claims: Sequence[Claim]) -> None:

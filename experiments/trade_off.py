@@ -180,7 +180,7 @@ def _draw(data, ours, peers, n_test) -> str:
             for b in dict.fromkeys(spec.width for spec in found):
                 own = [figures for spec, figures in found.items() if spec.width == b]
                 mean, half = mean_and_interval([100 * f["accuracy"] for f in own])
-                points.append((np.median([f[key] for f in own]) / unit, mean, half))
+                points.append((min(f[key] for f in own) / unit, mean, half))
             x, y, half = zip(*points, strict=True)
             ax.errorbar(
                 x,

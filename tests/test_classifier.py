@@ -329,12 +329,14 @@ def test_pickle(data, fitted):
     np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
 
 
-def test_progress_bar_shows_loss_and_time(data, capsys):
-    TrellisClassifier(5, verbose=1, random_state=0).fit(*data)
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_progress_bar_shows_loss_and_time(data, capsys, early_stopping):
+    settings = {"early_stopping": early_stopping, "random_state": 0}
+    TrellisClassifier(5, verbose=1, **settings).fit(*data)
     shown = capsys.readouterr().err
     assert "training" in shown
-    assert "loss" in shown
-    TrellisClassifier(5, random_state=0).fit(*data)
+    assert "100 %  loss 0." in shown
+    TrellisClassifier(5, **settings).fit(*data)
     assert capsys.readouterr().err == ""
 
 

@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from data import topics
 from test_text import reports
-from xtrellis import TrellisTextClassifier, load_icd10cm, load_model
+from xtrellis import TrellisTextClassifier, endings, load_icd10cm, load_model
 
 COMMAND = [sys.executable, "-m", "xtrellis"]
 
@@ -211,6 +211,11 @@ def test_widths(folder):
     assert [line.split()[0] for line in lines] == ["b", "2", "4", "8"]
     assert sum("<- by bound" in line for line in lines) == 1
     assert (folder / "widths.png").read_bytes().startswith(b"\x89PNG")
+    hashed, _ = run("widths", folder / "train.tsv", "--widths", "2,4,8", "--hash-size", "64")
+    assert [line.split()[0] for line in hashed.splitlines()] == ["b", "2", "4", "8"]
+    assert hashed != run("widths", folder / "train.tsv", "--widths", "2,4,8")[0]
+    _, err = run("widths", folder / "train.tsv", "--words", "0", code=1)
+    assert "no terms are left" in err
 
 
 # ---------------------------------------------------------------------- what goes wrong
@@ -232,7 +237,11 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         (("predict", folder / "test.txt"), "test.txt: it is not a model file"),
         (("evaluate", folder / "model", folder / "test.txt"), "have no labels"),
         (("train", folder / "train.tsv", tmp_path / "no folder" / "model"), "no such folder"),
-        (("train", folder / "train.tsv", tmp_path / "model", "--width", "99"), "slice_width"),
+        (
+            ("train", folder / "train.tsv", tmp_path / "model", "--width", "99"),
+            "error: --width must",
+        ),
+        (("predict", folder / "model", folder / "train.tsv"), "say --format tsv to drop them"),
     ]
     for arguments, message in cases:
         _, err = run(*arguments, code=1)
@@ -241,6 +250,20 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         assert err.count("\n") == 1
     _, err = run("train", folder / "train.tsv", tmp_path / "model", "--width", "x", code=2)
     assert "--width must be a number or auto" in err
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("slice_width must be 3, got 7", "--width must be 3, got 7"),
+        ("no term occurs in min_count=5 texts", "no term occurs in --min-count 5 texts"),
+        ("the format is odd; say format='tsv'", "the format is odd; say --format tsv"),
+        ("max_bytes is 10: slice_width 2 is 20", "--max-bytes is 10: --width 2 is 20"),
+        ("a/format=1.tsv: my_slice_width", "a/format=1.tsv: my_slice_width"),
+    ],
+)
+def test_errors_name_options_not_parameters(message, told):
+    assert endings._with_options(message) == told
 
 
 # ---------------------------------------------------------------------- terminals and Ctrl-C

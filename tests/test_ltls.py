@@ -70,3 +70,10 @@ def test_calibration_changes_probabilities_only():
     np.testing.assert_array_equal(
         model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X)
     )
+
+
+def test_progress_bar_shows_the_share_of_errors(capsys):
+    LTLSClassifier(random_state=0, verbose=1).fit(*topics())
+    assert "100 %  loss 0." in capsys.readouterr().err
+    LTLSClassifier(random_state=0).fit(*topics())
+    assert capsys.readouterr().err == ""

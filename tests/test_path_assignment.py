@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.cluster.hierarchy import leaves_list, linkage
 from threadpoolctl import threadpool_limits
 
-import xtrellis.path_assignment as module
 from strategies import graphs
 from xtrellis import (
     GreedyAssignment,
@@ -16,9 +14,10 @@ from xtrellis import (
     given_assignment,
     k_best_paths,
     random_assignment,
+    similarity,
     similarity_assignment,
 )
-from xtrellis.kernels.cluster import _kth_lowest
+from xtrellis.path_assignment import exit_first
 
 
 def clustered_data(n_groups, classes_a_group, n_features=300, rows_a_class=3, seed=0):
@@ -61,7 +60,7 @@ def test_random_depends_on_the_seed():
 def test_exit_first_order(graph):
     """Every path once: by exit vertex, then by the vertices from the first slice on."""
     trellis = Trellis(*graph)
-    order = module.exit_first(trellis)
+    order = exit_first(trellis)
     np.testing.assert_array_equal(np.sort(order), np.arange(trellis.n_classes))
     edges, vertices = trellis.path_edges(order), trellis.path_vertices(order)
     exits = np.take_along_axis(edges, (edges >= 0).sum(axis=1)[:, None] - 1, axis=1)[:, 0]
@@ -75,7 +74,7 @@ def test_similarity_keeps_groups_together(laying):
     trellis = Trellis(120, 5)
     assignment = similarity_assignment(trellis, X, y, laying=laying, random_state=0)
     assert_inverse(assignment, 120)
-    order = np.arange(120) if laying == "depth_first" else module.exit_first(trellis)
+    order = np.arange(120) if laying == "depth_first" else exit_first(trellis)
     in_order = group[assignment.class_of_path[order]]
     # About 108 at random, 11 at best; more where groups are cut to share the first vertex.
     assert (np.diff(in_order) != 0).sum() <= 25
@@ -99,18 +98,6 @@ def test_similarity_does_not_depend_on_the_number_of_threads():
     np.testing.assert_array_equal(found[0].path_of_class, found[1].path_of_class)
 
 
-@given(st.lists(st.integers(1, 6), min_size=2, max_size=6), st.integers(0, 2**32 - 1))
-def test_fill_keeps_to_the_sizes(sizes, seed):
-    likeness = np.random.RandomState(seed).uniform(-1, 1, (sum(sizes), len(sizes)))
-    clusters = module._fill(likeness.astype(np.float32), np.array(sizes))
-    np.testing.assert_array_equal(np.bincount(clusters, minlength=len(sizes)), sizes)
-
-
-def test_fill_lets_those_go_first_who_lose_most():
-    likeness = np.array([[0.9, 0.8], [0.7, 0.1], [0.2, 0.3]], dtype=np.float32)
-    assert module._fill(likeness, np.array([1, 2])).tolist() == [1, 0, 1]
-
-
 def test_similarity_is_deterministic_for_a_seed():
     X, y, _ = clustered_data(12, 10)
     first, second = (similarity_assignment(Trellis(120, 5), X, y, random_state=7) for _ in range(2))
@@ -129,12 +116,12 @@ def test_similarity_takes_dense_and_64_bit_input():
 
 @pytest.mark.parametrize("max_table", [0, 2**25])
 def test_similarity_splits_where_linkage_would_be_too_large(monkeypatch, max_table):
-    monkeypatch.setattr(module, "MAX_LINKAGE", 40)
-    monkeypatch.setattr(module, "_MAX_TABLE", max_table)
+    monkeypatch.setattr(similarity, "MAX_LINKAGE", 40)
+    monkeypatch.setattr(similarity, "_MAX_TABLE", max_table)
     sizes = []
-    linkage_order = module._linkage_order
+    linkage_order = similarity._linkage_order
     monkeypatch.setattr(
-        module, "_linkage_order", lambda v: sizes.append(len(v)) or linkage_order(v)
+        similarity, "_linkage_order", lambda v: sizes.append(len(v)) or linkage_order(v)
     )
     X, y, group = clustered_data(n_groups=30, classes_a_group=10, n_features=2000)
     first, second = (similarity_assignment(Trellis(300, 5), X, y, random_state=0) for _ in range(2))
@@ -219,53 +206,3 @@ def test_bad_greedy_input():
         GreedyAssignment(Trellis(4, 2)).assign(1, np.zeros((1, 9)))
     with pytest.raises(ValueError, match="n_candidates must be at least 1, got 0"):
         GreedyAssignment(Trellis(4, 2), n_candidates=0)
-
-
-def unit_vectors(n, n_dimensions=20):
-    vectors = np.random.default_rng(n).standard_normal((n, n_dimensions)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize("n", [3, 4, 40, 300])
-def test_linkage_order_is_the_order_of_scipys_leaves(n):
-    vectors = unit_vectors(n)
-    merges = linkage(vectors.astype(float), "average", "cosine")
-    np.testing.assert_array_equal(module._linkage_order(vectors), leaves_list(merges))
-
-
-@pytest.mark.parametrize("n", [0, 1, 2])
-def test_linkage_order_of_too_few_is_theirs(n):
-    np.testing.assert_array_equal(module._linkage_order(unit_vectors(n)), np.arange(n))
-
-
-def test_linkage_order_of_equal_vectors():
-    """Ties everywhere: every leaf comes once, and equal ones side by side."""
-    order = module._linkage_order(np.repeat(unit_vectors(30), 9, axis=0))
-    np.testing.assert_array_equal(np.sort(order), np.arange(270))
-    assert np.count_nonzero(np.diff(order // 9)) == 29
-    zeros = module._linkage_order(np.zeros((50, 4), np.float32))
-    np.testing.assert_array_equal(np.sort(zeros), np.arange(50))
-
-
-def test_reduced_vectors_keep_the_products_of_a_full_decomposition():
-    """Also with features of one class only, which are left out of the products."""
-    rows = sparse.random(150, 400, 0.03, "csr", np.float32, random_state=0)
-    assert (np.bincount(rows.indices, minlength=400) == 1).any()
-    reduced = module._reduce(rows, np.random.RandomState(0))
-    values = np.linalg.svd(rows.toarray(), compute_uv=False)[: reduced.shape[1]]
-    np.testing.assert_allclose(np.linalg.norm(reduced, axis=0)[::-1][:20], values[:20], rtol=1e-2)
-    again = module._reduce(rows, np.random.RandomState(0), n_jobs=3)
-    np.testing.assert_array_equal(reduced, again)
-
-
-@given(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, np.nan]), min_size=1), st.data())
-def test_selection_is_that_of_a_sort(values, data):
-    k = data.draw(st.integers(0, len(values) - 1))
-    found = _kth_lowest(np.array(values, np.float32), k)  # must end even if there are NaNs
-    if not np.isnan(values).any():
-        assert found == sorted(values)[k]
-
-
-def test_features_too_large_to_add_up():
-    with pytest.raises(ValueError, match="scale the features"):
-        similarity_assignment(Trellis(3, 2), np.full((6, 2), 3e38), [0, 1, 2] * 2)

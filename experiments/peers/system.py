@@ -60,6 +60,10 @@ class System:
         """Class of each row."""
         return self.predict_top_k(inputs, 1)[:, 0]
 
+    def predict_one(self, inputs: Any) -> Any:
+        """Class of a single row, by the call that the system offers for that."""
+        return self.predict(inputs)
+
     def predict_top_k(self, inputs: Any, k: int) -> IntArray:
         """The k best classes of each row, best first; -1 where there are fewer."""
         raise NotImplementedError

@@ -28,9 +28,13 @@ class Trellis(System):
 
     def load(self, folder: Path) -> None:
         self.model = load_model(folder / "model.xtrellis")
+        self.classify = self.model.row_predictor()
 
     def predict(self, inputs: Any) -> IntArray:
         return self.model.predict(inputs)
+
+    def predict_one(self, inputs: Any) -> Any:
+        return self.classify(inputs.indices, inputs.data)
 
     def predict_top_k(self, inputs: Any, k: int) -> IntArray:
         return self.model.predict_top_k(inputs, k=k)[0]

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state, compute_sample_weight
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
@@ -44,6 +44,7 @@ from .rows import (
     online_rows,
     prepare_rows,
 )
+from .similarity import similarity_bytes
 from .training import (
     History,
     OnlineBlocks,
@@ -252,22 +253,15 @@ class TrellisClassifier(TrellisPredictor):
         self.width_selection_ = replace(selection, classifier=None)
         return self
 
-    def _encode(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
-        """Checked rows as CSR, classes as numbers, and the weight of each row."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
-        weights = row_weights(sample_weight, X.shape[0])
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y).astype(np.float32)
-        return self._encode_classes(canonical_csr(X), y, weights)
-
     def _assign(self, X: Any, codes: IntArray, rng: np.random.RandomState) -> PathAssignment:
         """Assignment of classes to paths, as the parameter says."""
         if not isinstance(self.assignment, str):
             return given_assignment(self.trellis_, self.assignment)
         if self.assignment == "random":
             return random_assignment(self.trellis_, rng)
+        needed = X.data.nbytes + X.indices.nbytes + similarity_bytes(len(self.classes_), X)
+        advice = "say assignment='random'"
+        check_memory(needed, self.max_memory, "ordering the classes by similarity", advice)
         laying: Any = "depth_first" if self.training == "local" else "exit_first"
         return similarity_assignment(self.trellis_, X, codes, laying, rng, self.n_jobs)
 
@@ -358,23 +352,27 @@ class TrellisClassifier(TrellisPredictor):
             codes[validation],
             weights[validation],
         )
-        for _ in range(self.epochs or learner.epochs):
-            start = time.perf_counter()
-            history.loss.append(blocks.step())
-            history.seconds.append(time.perf_counter() - start)
-            self._take(blocks.weights(), history)
-            if self.calibration:
-                margins = self.weights_.margins(X_out)
-                self._calibrate(margins, paths[validation], weights_out)
-            right = self._codes(X_out) == codes_out
-            accuracy = float(np.average(right, weights=weights_out))
-            history.validation_accuracy.append(accuracy)
-            waited += 1
-            if accuracy > best:
-                best, waited = accuracy, 0
-                kept = {name: vars(self)[name] for name in _FITTED}
-            if waited >= self.n_iter_no_change:
-                break
+        n_epochs = self.epochs or learner.epochs
+        with training_progress(self.verbose) as report:
+            for _ in range(n_epochs):
+                start = time.perf_counter()
+                history.loss.append(blocks.step())
+                history.seconds.append(time.perf_counter() - start)
+                self._take(blocks.weights(), history)
+                if self.calibration:
+                    margins = self.weights_.margins(X_out)
+                    self._calibrate(margins, paths[validation], weights_out)
+                right = self._codes(X_out) == codes_out
+                accuracy = float(np.average(right, weights=weights_out))
+                history.validation_accuracy.append(accuracy)
+                if report is not None:
+                    report(1 / n_epochs, history.loss[-1])
+                waited += 1
+                if accuracy > best:
+                    best, waited = accuracy, 0
+                    kept = {name: vars(self)[name] for name in _FITTED}
+                if waited >= self.n_iter_no_change:
+                    break
         self.__dict__.update(kept)
 
     def _measure_training_error(

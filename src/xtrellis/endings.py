@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,6 +17,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
+
+# Parameters of the library that errors may name, and what the command calls them.
+_OPTIONS = {
+    "slice_width": "--width",
+    "text_column": "--text-column",
+    "label_column": "--label-column",
+    "min_count": "--min-count",
+    "hash_size": "--hash-size",
+    "max_bytes": "--max-bytes",
+    "format": "--format",  # with a value only: else it is just a word
+}
+_NAMED = re.compile(
+    rf"(?<![\w./-])(format(?==)|{'|'.join(list(_OPTIONS)[:-1])})\b(?:='?([\w.]+)'?)?"
+)
 
 GRACE = 0.7  # seconds that Ctrl-C waits for an orderly end
 
@@ -65,7 +80,17 @@ def _one_line(error: Exception) -> str:
     """First line of an error; of the system's errors, the file and the reason."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    line = str(error).strip().partition("\n")[0] or type(error).__name__
+    return _with_options(line)
+
+
+def _with_options(line: str) -> str:
+    """A message of the library with the command's options for Python's parameters.
+
+    >>> _with_options("say format='tsv', or lower min_count=5")
+    'say --format tsv, or lower --min-count 5'
+    """
+    return _NAMED.sub(lambda found: f"{_OPTIONS[found[1]]} {found[2] or ''}".rstrip(), line)
 
 
 @contextmanager

@@ -8,12 +8,12 @@ that is still free.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from . import calibration
 from .decoding import layout
@@ -24,8 +24,8 @@ from .prediction import (
     all_or_nothing,
     check_fraction,
     check_integer,
-    row_weights,
 )
+from .progress import training_progress
 from .rows import TrainingRows, canonical_csr, hold_out_rows, prepare_rows, visiting_order
 from .training import History
 from .trellis import IntArray, Trellis
@@ -48,6 +48,8 @@ class LTLSClassifier(TrellisPredictor):
         Threads for prediction; joint training is one after the other.
     random_state : int, RandomState or None, default=None
         Seed of the order of rows.
+    verbose : int, default=0
+        Whether to show a progress bar, with the share of rows that were wrong.
 
     Attributes
     ----------
@@ -72,12 +74,14 @@ class LTLSClassifier(TrellisPredictor):
         calibration: float = 0.0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ) -> None:
         self.slice_width = slice_width
         self.epochs = epochs
         self.calibration = calibration
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows X with labels y."""
@@ -88,10 +92,7 @@ class LTLSClassifier(TrellisPredictor):
         check_integer("slice_width", self.slice_width, 2)
         check_integer("epochs", self.epochs, 1)
         check_fraction("calibration", self.calibration)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
-        weights = row_weights(sample_weight, X.shape[0])
-        X = canonical_csr(X)
-        X, codes, weights = self._encode_classes(X, y, weights)
+        X, codes, weights = self._encode(X, y, sample_weight)
         rng = check_random_state(self.random_state)
         self.trellis_ = Trellis(len(self.classes_), self.slice_width)
         self.code_ = "binary"
@@ -123,9 +124,16 @@ class LTLSClassifier(TrellisPredictor):
         shuffle = np.random.RandomState(rng.randint(2**31))
         rows = prepare_rows(self.trellis_, X, codes, weights, nobody, shuffle)
         codes = self.trellis_.path_numbers(rows.path_edges)
-        self.weights_, self.assignment_, self.history_ = train_jointly(
-            self.trellis_, rows, codes, self.epochs, int(rng.randint(2**31)), self.n_features_in_
-        )
+        with training_progress(self.verbose) as report:
+            self.weights_, self.assignment_, self.history_ = train_jointly(
+                self.trellis_,
+                rows,
+                codes,
+                self.epochs,
+                int(rng.randint(2**31)),
+                self.n_features_in_,
+                report,
+            )
 
 
 def train_jointly(
@@ -135,8 +143,12 @@ def train_jointly(
     epochs: int,
     seed: int,
     n_features: int,
+    report: Callable[[float, float], None] | None = None,
 ) -> tuple[EdgeWeights, PathAssignment, History]:
-    """Averaged weights of all edges, the greedy assignment, and the share of errors an epoch."""
+    """Averaged weights of all edges, the greedy assignment, and the share of errors an epoch.
+
+    ``report`` is called after each epoch with its share of the work and of rows that were wrong.
+    """
     from .kernels import joint
 
     X, rng = rows.X, np.random.default_rng(seed)
@@ -168,6 +180,8 @@ def train_jointly(
             if at < len(order):  # a class seen for the first time
                 greedy.assign(int(codes[order[at]]), margins, "squared")
         history.training_error.append(float(errors[0]) / len(order))
+        if report is not None:
+            report(1 / epochs, history.training_error[-1])
     averaged = (weights - lags / clock).astype(np.float32)
     finished = finish_block(
         np.arange(trellis.n_edges), rows.features, averaged, np.zeros(trellis.n_edges)

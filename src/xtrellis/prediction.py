@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_array,
@@ -75,6 +76,7 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
     pruning_: Pruning
     _online: Any
     n_jobs: int | None
+    class_weight: Any = None  # of all that have no such parameter
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "weights_")
@@ -88,7 +90,7 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         """Function that classifies one sparse row at a time, without the checks of ``predict``.
 
         It takes the row's feature numbers and their values, and returns the label: for services
-        that answer one request after the other.
+        that answer one request after the other. It goes on with the model as it is now.
 
         >>> import numpy as np
         >>> from xtrellis import TrellisClassifier
@@ -100,7 +102,7 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         classes = self.classes_[self.assignment_.class_of_path]
-        n_features = self.n_features_in_
+        n_features, find_paths = self.n_features_in_, self._path_finder()
 
         def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
             features, data = np.asarray(indices, np.int32), np.asarray(values, np.float32)
@@ -112,7 +114,7 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
             if features.size and not (features.min() >= 0 and features.max() < n_features):
                 raise ValueError(f"indices must be from 0 to {n_features - 1}")
             row = _Rows(np.array([0, len(features)], np.int64), features, data, (1, n_features))
-            return classes[self._paths(row)[0]]
+            return classes[find_paths(row)[0]]
 
         return classify
 
@@ -170,35 +172,48 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         return self.assignment_.class_of_path[np.concatenate(paths)]
 
     def _paths(self, X: Any) -> IntArray:
-        """Paths of checked rows: by one kernel if there is one for the loss, else step by step."""
+        """Paths of checked rows."""
+        return self._path_finder()(X)
+
+    def _path_finder(self) -> Callable[[Any], IntArray]:
+        """What finds paths of checked rows: one kernel if the loss has one, else step by step."""
         kernel = fused_kernel(self.trellis_, self.loss_)
         if kernel is None or self.weights_.others:
-            if isinstance(X, _Rows):
-                X = canonical_csr(sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape))
-            paths = [
-                shortest_paths(self.trellis_, self.loss_.edge_costs(self.trellis_, margins))
-                for margins in self._margins(X)
-            ]
-            return np.concatenate(paths)
-        found = np.empty(X.shape[0], np.int64)
+            return self._paths_step_by_step
         run, settings = kernel
-        run(
-            X.indptr,
-            X.indices,
-            X.data,
+        fixed = (
             *self.weights_.arrays,
             *self.weights_.twins,
             *settings,
             *layout(self.trellis_),
-            found,
         )
-        for row in np.flatnonzero(found < 0):
-            within = slice(X.indptr[row], X.indptr[row + 1])
-            indptr = np.array([0, within.stop - within.start], np.int64)
-            one = _Rows(indptr, X.indices[within], X.data[within], (1, X.shape[1]))
-            costs = self.loss_.edge_costs(self.trellis_, self.weights_.margins(one))
-            found[row] = shortest_paths(self.trellis_, costs)[0]
-        return found
+
+        def find(X: Any) -> IntArray:
+            found = np.empty(X.shape[0], np.int64)
+            run(X.indptr, X.indices, X.data, *fixed, found)
+            for row in np.flatnonzero(found < 0):
+                within = slice(X.indptr[row], X.indptr[row + 1])
+                indptr = np.array([0, within.stop - within.start], np.int64)
+                one = _Rows(indptr, X.indices[within], X.data[within], (1, X.shape[1]))
+                found[row] = self._paths_step_by_step(one)[0]
+            return found
+
+        return find
+
+    def _paths_step_by_step(self, X: Any) -> IntArray:
+        """Paths of checked rows: margins, then costs, then paths."""
+        if isinstance(X, _Rows) and not self.weights_.others:
+            batches: Any = [self.weights_.margins(X)]
+        elif isinstance(X, _Rows):
+            matrix = sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape)
+            batches = self._margins(canonical_csr(matrix))
+        else:
+            batches = self._margins(X)
+        paths = [
+            shortest_paths(self.trellis_, self.loss_.edge_costs(self.trellis_, margins))
+            for margins in batches
+        ]
+        return np.concatenate(paths)
 
     def _margins(self, X: Any, per_row: int = 0) -> Iterator[Any]:
         """Margins of the rows, a chunk at a time."""
@@ -219,6 +234,16 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
         return canonical_csr(X)
+
+    def _encode(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
+        """Checked rows as CSR, classes as numbers, and the weight of each row."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
+        weights = row_weights(sample_weight, X.shape[0])
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, y).astype(np.float32)
+        return self._encode_classes(canonical_csr(X), y, weights)
 
     def _encode_classes(
         self, X: Any, y: Any, weights: npt.NDArray[np.float32]

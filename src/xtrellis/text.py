@@ -95,7 +95,7 @@ class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
         """
         texts = checked_texts(X)
         check_consistent_length(texts, y)
-        features = self._new_features()
+        features = self.new_features()
         classifier: Any = self._new_classifier()
         classifier.fit(features.fit_transform(texts, self.min_count), y, sample_weight)
         self.features_, self.classifier_ = features, classifier
@@ -114,12 +114,12 @@ class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
             if not self.__sklearn_is_fitted__():
                 if self.hash_size is None:
                     raise ValueError("partial_fit needs hash_size: a stream's terms are not known")
-                self.features_, self.classifier_ = self._new_features(), self._new_classifier()
+                self.features_, self.classifier_ = self.new_features(), self._new_classifier()
             features = self.features_.transform(texts)
             self.classifier_.partial_fit(features, y, classes, sample_weight)
         return self
 
-    def _new_features(self) -> TextFeatures:
+    def new_features(self) -> TextFeatures:
         """Features of these settings, not fitted, or an error that names the wrong one."""
         for name, lengths in (("words", self.words), ("characters", self.characters)):
             if lengths is not None and not _is_range(lengths):

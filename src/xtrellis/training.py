@@ -177,7 +177,7 @@ def train_edges(
     epochs = epochs or learner.passes(total_work)
     # Largest first, so that no worker is left with a large one at the end.
     order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
-    sample = _calibration_sample(trellis, rows)
+    sample = _calibration_sample(trellis, rows, max_memory)
     margins = np.empty((len(sample), trellis.n_edges), np.float32)
     results: list[BlockResult | None] = [None] * len(plans)
     kept_bytes = 0
@@ -220,9 +220,16 @@ def train_edges(
     return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
 
 
-def _calibration_sample(trellis: Trellis, rows: TrainingRows) -> IntArray:
-    """Held-out rows whose margins are kept, enough to fit a few numbers."""
+def _calibration_sample(
+    trellis: Trellis, rows: TrainingRows, max_memory: float | None = None
+) -> IntArray:
+    """Held-out rows whose margins are kept, enough to fit a few numbers.
+
+    If memory is bounded, no more than fit into an eighth of what the rows leave.
+    """
     size = int(np.clip(SAMPLE_MARGINS // trellis.n_edges, 200, 2_000))
+    if max_memory is not None:
+        size = min(size, max(1, int((max_memory - rows.nbytes) / 8 // (4 * trellis.n_edges))))
     return np.flatnonzero(rows.held_out)[:size]
 
 
@@ -382,12 +389,14 @@ class OnlineBlocks:
         )
 
 
-def check_memory(needed: float, max_memory: float | None, what: str) -> None:
+def check_memory(
+    needed: float, max_memory: float | None, what: str, advice: str = "use a smaller slice_width"
+) -> None:
     """Raise a MemoryError if something takes more than it may."""
     if max_memory is not None and needed > max_memory:
         raise MemoryError(
             f"max_memory is {max_memory / 2**20:.1f} MB, but {what} takes "
-            f"{needed / 2**20:.1f} MB; raise max_memory or use a smaller slice_width"
+            f"{needed / 2**20:.1f} MB; raise max_memory or {advice}"
         )
 
 
