@@ -111,7 +111,7 @@ def name_points(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
             fontsize=7,
             va="center",
             path_effects=[withStroke(linewidth=2, foreground="white")],
-            arrowprops={"arrowstyle": "-", "color": "#8a94a6", "lw": 0.5} if radius > 15 else None,
+            arrowprops={"arrowstyle": "-", "color": "#8a94a6", "lw": 0.5} if radius > 8 else None,
         )
 
 
