@@ -192,7 +192,9 @@ def _best_parts(
             start = _part(members, vectors, cuts, np.random.RandomState(seed))
         return _refine(start, vectors[start], np.diff(cuts))
 
-    seeds: list[int | None] = rng.randint(2**31, size=_STARTS).tolist()
+    # Half of the starts end in a bad optimum if one cluster is larger than all others.
+    uneven = 2 * int(np.diff(cuts).max()) > len(members)
+    seeds: list[int | None] = rng.randint(2**31, size=_STARTS * (1 + 2 * uneven)).tolist()
     if len(members) <= MAX_LINKAGE:
         seeds.insert(0, None)  # it takes longest
     if len(members) < _ENOUGH_FOR_THREADS:
