@@ -33,6 +33,7 @@ from .prediction import (
     all_or_nothing,
     check_fraction,
     check_integer,
+    check_jobs,
     row_weights,
 )
 from .progress import training_progress
@@ -60,6 +61,15 @@ from .width_selection import default_slice_width, select_slice_width
 _SAMPLE = 2_000  # training rows that the training error is measured on
 
 _FITTED = ("weights_", "loss_", "temperature_", "probability_loss_", "held_out_loss_")
+
+
+def _learns_online(self: TrellisClassifier) -> bool:
+    if not get_learner(self.learner, self.C, self.r).online:
+        raise AttributeError(
+            f"partial_fit needs an online learner, 'arow', 'perceptron' or one with online = True: "
+            f"{self.learner!r} learns from all rows at once"
+        )
+    return True
 
 
 class TrellisClassifier(TrellisPredictor):
@@ -388,7 +398,7 @@ class TrellisClassifier(TrellisPredictor):
         error = np.average(wrong, weights=weights[sample])
         self.history_.training_error.append(float(error))
 
-    @available_if(lambda self: get_learner(self.learner, self.C, self.r).online)
+    @available_if(_learns_online)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one batch of rows, each visited once. For online learners (AROW, perceptron).
 
@@ -492,5 +502,13 @@ class TrellisClassifier(TrellisPredictor):
                 f"got {self.assignment!r}"
             )
         if not (isinstance(self.decoding, str) and self.decoding == "auto"):
-            get_loss(self.decoding, code=self._code)
+            try:
+                get_loss(self.decoding, code=self._code)
+            except ValueError as error:
+                raise ValueError(str(error).replace("loss must", "decoding must", 1)) from None
+        check_jobs(self.n_jobs)
+        if not isinstance(self.early_stopping, bool | np.bool_):
+            raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, 0)
         return get_learner(self.learner, self.C, self.r)

@@ -47,6 +47,13 @@ class TextSplit(NamedTuple):
     test_texts: list[str]
     test_labels: npt.NDArray[np.str_]
 
+    def __repr__(self) -> str:
+        n_classes = len(np.unique(self.train_labels))
+        return (
+            f"TextSplit({len(self.train_texts):,} texts to train on, "
+            f"{len(self.test_texts):,} to test on, {n_classes:,} classes)"
+        )
+
 
 class FeatureSplit(NamedTuple):
     """Features and labels to train on, to choose settings by, and to test on."""

@@ -24,6 +24,7 @@ from .prediction import (
     all_or_nothing,
     check_fraction,
     check_integer,
+    check_jobs,
 )
 from .progress import training_progress
 from .rows import TrainingRows, canonical_csr, hold_out_rows, prepare_rows, visiting_order
@@ -92,6 +93,7 @@ class LTLSClassifier(TrellisPredictor):
         check_integer("slice_width", self.slice_width, 2)
         check_integer("epochs", self.epochs, 1)
         check_fraction("calibration", self.calibration)
+        check_jobs(self.n_jobs)
         X, codes, weights = self._encode(X, y, sample_weight)
         rng = check_random_state(self.random_state)
         self.trellis_ = Trellis(len(self.classes_), self.slice_width)

@@ -470,6 +470,12 @@ def check_integer(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
+def check_jobs(n_jobs: Any) -> None:
+    """A number of threads as joblib takes it, or a ValueError."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be an integer other than 0, or None, got {n_jobs!r}")
+
+
 def check_fraction(name: str, value: Any) -> None:
     """A number from 0 to below 1, or a ValueError that names the parameter."""
     if not (isinstance(value, Real) and 0 <= float(value) < 1):
