@@ -19,7 +19,7 @@ def test_demo_prints_and_leaves_everything(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(demo, "load_icd10cm", lambda: part)
     demo.run(tmp_path / "out", n_jobs=1)
     shown = capsys.readouterr().out
-    for name in ("LTLS", "W-LTLS as in the paper, b = 10", "local training, b = 40", "one-vs-rest"):
+    for name in ("LTLS", "W-LTLS as in the paper, b = 10", "local, C = 3, b = 40", "one-vs-rest"):
         assert f"\n{name}" in shown
     assert "<- by bound" in shown
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [

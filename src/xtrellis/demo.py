@@ -95,7 +95,7 @@ def compare(X: Any, y: Any, X_test: Any, y_test: Any, output: Path, n_jobs: int)
             for b in (2, 5, 10, 20)
         ),
         *(
-            ("local", f"local training, b = {b}", f"b = {b}", TrellisClassifier(b, C=3, **common))
+            ("local", f"local, C = 3, b = {b}", f"b = {b}", TrellisClassifier(b, C=3, **common))
             for b in (5, 10, 20, 40)
         ),
         ("one-vs-rest", "one-vs-rest SVM", "", _one_vs_rest(n_classes, common)),
@@ -189,7 +189,7 @@ def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassif
     )
     saved = _measured(
         "local, pruned",
-        "local training, b = 40, pruned, with its vocabulary",
+        "local, C = 3, b = 40, pruned, with its vocabulary",
         "pruned",
         model,
         model.transform(data.test_texts),
