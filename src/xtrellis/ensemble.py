@@ -84,12 +84,10 @@ class TrellisEnsemble(ClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from xtrellis import TrellisClassifier, TrellisEnsemble
     >>> X, y = load_digits(return_X_y=True)
-    >>> X = X / 16
-    >>> one = TrellisClassifier(random_state=0).fit(X[:1200], y[:1200])
-    >>> three = TrellisEnsemble(TrellisClassifier(), random_state=0).fit(X[:1200], y[:1200])
-    >>> three.score(X[1200:], y[1200:]) > one.score(X[1200:], y[1200:])
+    >>> clf = TrellisEnsemble(TrellisClassifier(), random_state=0).fit(X[:1500] / 16, y[:1500])
+    >>> clf.score(X[1500:] / 16, y[1500:]) > 0.8
     True
-    >>> labels, probabilities = three.predict_top_k(X[1200:1202], k=3)
+    >>> labels, probabilities = clf.predict_top_k(X[1500:1502] / 16, k=3)
     >>> labels.shape, bool((probabilities.sum(axis=1) <= 1).all())
     ((2, 3), True)
     """
