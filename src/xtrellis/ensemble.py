@@ -55,7 +55,8 @@ _ENTRIES = 2**20  # classes that are looked up at once, over all rows and trelli
 class TrellisEnsemble(ClassifierMixin, BaseEstimator):
     """Several trellises that differ in their seed; predictions by their mean probability.
 
-    Model, training and prediction take ``n_estimators`` times as much as of one trellis.
+    Model and training take ``n_estimators`` times as much as of one trellis, and any prediction the
+    time of as many calls of its ``predict_top_k``.
 
     Parameters
     ----------
