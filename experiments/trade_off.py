@@ -26,7 +26,7 @@ from output import (
     title_of,
     write_page,
 )
-from peers import PEERS, run_peer, stop_peers
+from peers import OURS, PEERS, run_peer, stop_peers
 from sets import load_set, write_folder
 from sweep import local_specs, ltls_specs, one_vs_rest_spec, paper_specs
 from trials import CACHE, run_cached, run_trials
@@ -197,7 +197,8 @@ def _draw(data, ours, peers, n_test) -> str:
             if "failed" in row or name in ("xtrellis", "wltls", "ltls", "ovr"):
                 continue
             x, y = row[peer_key] / peer_unit, 100 * row["accuracy"]
-            ax.plot(x, y, "D", ms=4.5, color="#8e44ad" if name == "pruned" else "#8a94a6")
+            color = "#8e44ad" if PEERS[name].stands_for == OURS else "#8a94a6"
+            ax.plot(x, y, "D", ms=4.5, color=color)
             named.append((x, y, PEERS[name].title))
         ax.margins(0.14, 0.08)
         tidy_axes(ax, label, "test accuracy (%)")

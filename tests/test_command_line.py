@@ -154,6 +154,31 @@ def test_prune_and_inspect(folder):
     assert "slice width" in run("inspect", folder / "model")[0]
 
 
+def test_several_trellises(folder, tmp_path):
+    common = "train", folder / "train.tsv", tmp_path / "three", "--width", "4", "--trellises"
+    _, err = run(*common, "3", "--prune", "0.01")
+    assert "3 trellises, b = 4" in err
+    model = load_model(tmp_path / "three")
+    assert len(model.classifier_.estimators_) == 3
+    texts = (folder / "test.txt").read_text().splitlines()
+    out, _ = run("predict", tmp_path / "three", folder / "test.txt")
+    assert out.splitlines() == model.predict(texts).tolist()
+    out, _ = run("predict", tmp_path / "three", folder / "test.txt", "-k", 2, "--json")
+    assert json.loads(out.splitlines()[0])["labels"] == model.predict_top_k(texts, 2)[0][0].tolist()
+    out, _ = run("evaluate", tmp_path / "three", folder / "test.tsv", "--json")
+    assert json.loads(out)["accuracy"] > 0.9
+    _, err = run("prune", tmp_path / "three", folder / "test.tsv", tmp_path / "small")
+    assert "removed: " in err
+    facts = json.loads(run("inspect", tmp_path / "small", "--json")[0])
+    assert (facts["trellises"], facts["slice_width"], facts["classes"]) == (3, 4, 10)
+    members = load_model(tmp_path / "small").classifier_.estimators_
+    assert facts["weights"] == sum(member.weights_.n_nonzero for member in members)
+    assert facts["edges"] == sum(member.trellis_.n_edges for member in members)
+    assert len(facts["temperature"]) == 3
+    assert "trellises" in run("inspect", tmp_path / "small")[0]
+    assert "--trellises" in run(*common, "0", code=2)[1]
+
+
 def test_svmlight_from_training_to_prediction(tmp_path):
     X, y = topics()
     dump_svmlight_file(X[:700], y[:700], str(tmp_path / "train.svm"), zero_based=False)

@@ -69,7 +69,7 @@ def test_drop_is_within_bounds_and_threshold_near_the_largest(fitted, rows, max_
 def test_bisection_finds_the_edge(fitted):
     edge = 0.07
     threshold, steps = find_threshold(
-        fitted.weights_, lambda t: 0.9 if t <= edge else 0.5, max_drop=0.1
+        [fitted.weights_], lambda t: 0.9 if t <= edge else 0.5, max_drop=0.1
     )
     sizes = abs(matrix(fitted.weights_))
     n_edges_twin = np.count_nonzero(sizes > edge)

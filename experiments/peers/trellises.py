@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from peers.system import IntArray, System
-from xtrellis import LTLSClassifier, TrellisClassifier, held_out_threshold, load_model
+from xtrellis import (
+    LTLSClassifier,
+    TrellisClassifier,
+    TrellisEnsemble,
+    held_out_threshold,
+    load_model,
+)
 
 
 class Trellis(System):
@@ -54,6 +60,23 @@ class Pruned(Default):
         estimator = self.estimator(len(np.unique(y)), seed)
         threshold = held_out_threshold(estimator, inputs, y, 0.005, random_state=seed)
         self.model = estimator.fit(inputs, y).prune(threshold=threshold)
+
+
+class Ensemble(Trellis):
+    """The mean of three trellises, all defaults."""
+
+    def estimator(self, n_classes: int, seed: int) -> Any:
+        return TrellisEnsemble(random_state=seed)
+
+    def load(self, folder: Path) -> None:
+        self.model = load_model(folder / "model.xtrellis")
+
+    def predict_one(self, inputs: Any) -> Any:
+        return self.model.predict(inputs)[0]
+
+
+class PrunedEnsemble(Ensemble, Pruned):
+    """The same, pruned in the same way."""
 
 
 class WLTLS(Trellis):

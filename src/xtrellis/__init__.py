@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .codebook import codewords, hamming_distance, minimum_distance
     from .datasets import fetch_paper_set, load_icd10cm, load_wordnet
     from .decoding import best_paths, k_best_paths, log_partition, path_log_probabilities
+    from .ensemble import TrellisEnsemble
     from .learners import Arow, AveragedPerceptron, Learner, LinearSVM, SklearnLearner
     from .losses import LocalLoss, Loss, PathHinge, VertexSoftmax, get_loss
     from .ltls import LTLSClassifier
@@ -74,6 +75,7 @@ _HOME = {
     "select_slice_width": "width_selection",
     "held_out_threshold": "pruning",
     "LTLSClassifier": "ltls",
+    "TrellisEnsemble": "ensemble",
     "TrellisTextClassifier": "text",
     "Learner": "learners",
     "LinearSVM": "learners",
@@ -104,6 +106,7 @@ __all__ = [
     "SklearnLearner",
     "Trellis",
     "TrellisClassifier",
+    "TrellisEnsemble",
     "TrellisTextClassifier",
     "VertexSoftmax",
     "WidthSelection",

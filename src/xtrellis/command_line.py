@@ -131,6 +131,9 @@ def train(
     learner: Annotated[LearnerName, typer.Option(help="What is trained.")] = LearnerName.svm,
     C: Annotated[float, typer.Option("-C", help="Of the SVM: weight of the loss.")] = 1.0,
     epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
+    trellises: Annotated[
+        int, typer.Option(min=1, help="Trellises whose probabilities are averaged.")
+    ] = 1,
     words: Words = "1-2",
     characters: Characters = "0",
     min_count: MinCount = 1,
@@ -146,6 +149,10 @@ def train(
         raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
     X, y = read(rows, format, text_column, label_column)
     classifier = _classifier(training, width, learner, C, epochs, jobs, seed)
+    if trellises > 1:
+        from .ensemble import TrellisEnsemble
+
+        classifier = TrellisEnsemble(classifier, trellises, n_jobs=jobs, random_state=seed)
     estimator = classifier
     if isinstance(X, list):
         estimator = _of_texts(classifier, words, characters, min_count, hash_size)
@@ -172,7 +179,7 @@ def train(
     say(
         f"{_count(len(y), 'row')}, {_count(len(estimator.classes_), 'class', 'classes')}, "
         f"{_count(found.n_features_in_, 'feature')}: trained in {seconds:.1f} s, "
-        f"b = {found.trellis_.slice_width}"
+        f"{_widths(_members(found))}"
     )
     if prune is not None:
         say(_pruned(found.pruning_))
@@ -405,23 +412,26 @@ def inspect(model: Model, json: Json = False) -> None:
 
     loaded = load_model(model)
     found = getattr(loaded, "classifier_", loaded)
-    trellis, weights = found.trellis_, found.weights_
+    members = _members(found)
+    graphs, weights = [each.trellis_ for each in members], [each.weights_ for each in members]
+    n_edges, n_weights = sum(g.n_edges for g in graphs), sum(w.n_nonzero for w in weights)
     facts: dict[str, Any] = {
         "file": str(model),
         "bytes": model.stat().st_size,
         "estimator": type(loaded).__name__,
-        "classes": trellis.n_classes,
+        "classes": len(loaded.classes_),
         "labels": ", ".join(map(str, loaded.classes_[:5]))
         + (", ..." if len(loaded.classes_) > 5 else ""),
         "features": found.n_features_in_,
-        "slice_width": trellis.slice_width,
-        "slices": trellis.n_slices,
-        "edges": trellis.n_edges,
-        "weights": weights.n_nonzero,
-        "share_of_weights": weights.n_nonzero / max(1, trellis.n_edges * found.n_features_in_),
-        "features_with_weights": weights.n_seen,
-        "decoding": repr(found.loss_),
-        "temperature": found.temperature_,
+        "trellises": len(members),
+        "slice_width": _one_or_all([g.slice_width for g in graphs]),
+        "slices": _one_or_all([g.n_slices for g in graphs]),
+        "edges": n_edges,
+        "weights": n_weights,
+        "share_of_weights": n_weights / max(1, n_edges * found.n_features_in_),
+        "features_with_weights": _one_or_all([w.n_seen for w in weights]),
+        "decoding": _one_or_all([repr(each.loss_) for each in members]),
+        "temperature": _one_or_all([each.temperature_ for each in members]),
         "settings": " ".join(repr(loaded).split()),
     }
     if hasattr(found, "pruning_"):
@@ -444,6 +454,24 @@ def demo(
 
 
 # ---------------------------------------------------------------------- options and words
+
+
+def _members(found: Any) -> list[Any]:
+    """The trellis classifiers that a model of features is made of: those of an ensemble, or it."""
+    members: list[Any] = getattr(found, "estimators_", [found])
+    return members
+
+
+def _widths(members: list[Any]) -> str:
+    """Slice widths, such as ``b = 40``, or ``3 trellises, b = 40``."""
+    widths = _one_or_all([each.trellis_.slice_width for each in members])
+    many = f"{len(members)} trellises, " if len(members) > 1 else ""
+    return f"{many}b = {widths if isinstance(widths, int) else ', '.join(map(str, widths))}"
+
+
+def _one_or_all(values: list[Any]) -> Any:
+    """The value that all have in common, or else all of them."""
+    return values[0] if all(value == values[0] for value in values) else values
 
 
 def _accuracy(model: Any, X: Any, y: Any) -> float:

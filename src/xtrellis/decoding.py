@@ -89,20 +89,25 @@ def k_best_paths(
     >>> losses.round(2)
     array([[16.  , 17.23, 17.85]])
     """
-    from .kernels import decode
-
-    k = checked_integer("k", k)
-    if not 1 <= k <= trellis.n_classes:
-        raise ValueError(f"k must be from 1 to n_classes ({trellis.n_classes}), got {k}")
+    k = checked_k(k, trellis.n_classes)
     margins = checked_margins(trellis, margins)
     decoding_loss = get_loss(loss)
-    costs = checked_costs(trellis, margins, decoding_loss)
-    paths = np.empty((len(costs), k), dtype=np.int64)
-    above_best = np.empty((len(costs), k))
-    decode.k_best_paths(costs, *layout(trellis), paths, above_best)
+    paths, above_best = k_shortest_paths(trellis, checked_costs(trellis, margins, decoding_loss), k)
     # Path costs omit what all paths share; the best path's loss by its definition puts it back.
     least = decoding_loss.total_loss(trellis, margins, paths[:, 0])
     return paths, least[:, np.newaxis] + above_best
+
+
+def k_shortest_paths(
+    trellis: Trellis, costs: FloatArray, k: int
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    """The k paths of least cost for each row of checked edge costs, and what they cost above it."""
+    from .kernels import decode
+
+    paths = np.empty((len(costs), k), dtype=np.int64)
+    above_best = np.empty((len(costs), k))
+    decode.k_best_paths(costs, *layout(trellis), paths, above_best)
+    return paths, above_best
 
 
 def log_partition(
@@ -155,9 +160,15 @@ def path_log_probabilities(
     >>> np.exp(path_log_probabilities(trellis, np.zeros((1, trellis.n_edges)), [[0, 3]]))
     array([[0.25, 0.25]])
     """
+    return log_probabilities(trellis, checked_costs(trellis, margins, loss), paths)
+
+
+def log_probabilities(
+    trellis: Trellis, costs: FloatArray, paths: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
+    """Log-probability of given paths, as above, from checked edge costs."""
     from .kernels import decode
 
-    costs = checked_costs(trellis, margins, loss)
     edges = trellis.path_edges(paths)
     if edges.ndim not in (2, 3) or (len(edges) != len(costs) and edges.shape[:-2] != (1,)):
         raise ValueError(
@@ -171,6 +182,14 @@ def path_log_probabilities(
     width, digits, _ = layout(trellis)
     decode.path_log_probabilities(costs, width, digits, vertices, edges, result)
     return result[:, 0] if np.ndim(paths) == 1 else result
+
+
+def checked_k(k: int, n_classes: int) -> int:
+    """A number of best classes, or a ValueError that says how many there can be."""
+    k = checked_integer("k", k)
+    if not 1 <= k <= n_classes:
+        raise ValueError(f"k must be from 1 to n_classes ({n_classes}), got {k}")
+    return k
 
 
 def checked_margins(trellis: Trellis, margins: npt.ArrayLike) -> FloatArray:

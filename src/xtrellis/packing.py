@@ -26,7 +26,8 @@ from .weights import EdgeWeights, edge_type
 Arrays = dict[str, npt.NDArray[Any]]
 Facts = dict[str, Any]
 
-_ESTIMATORS = ("TrellisClassifier", "LTLSClassifier", "TrellisTextClassifier")
+_SINGLE = ("TrellisClassifier", "LTLSClassifier")
+_ESTIMATORS = (*_SINGLE, "TrellisEnsemble", "TrellisTextClassifier")
 _LEARNERS = ("LinearSVM", "Arow", "AveragedPerceptron")
 _LOSSES = ("PathHinge", "VertexSoftmax")
 
@@ -55,6 +56,8 @@ def pack(model: Any) -> tuple[Arrays, Facts]:
         raise ModelFileError(f"models of type {name} cannot be saved")
     if name == "TrellisTextClassifier":
         return _pack_text_classifier(model)
+    if name == "TrellisEnsemble":
+        return _pack_ensemble(model)
     trellis: Trellis = model.trellis_
     facts: Facts = {
         "estimator": name,
@@ -89,6 +92,8 @@ def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
         raise ModelFileError(f"it holds a model of an unknown type, {name!r}")
     if name == "TrellisTextClassifier":
         return _unpack_text_classifier(arrays, facts, verify)
+    if name == "TrellisEnsemble":
+        return _unpack_ensemble(arrays, facts, verify)
     model = _estimator(name)(**_unpack_settings(facts["settings"]))
     trellis = Trellis(_integer(facts["n_classes"]), _integer(facts["slice_width"]))
     model.trellis_ = trellis
@@ -109,9 +114,13 @@ def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
     if name == "TrellisClassifier":
         model.held_out_loss_ = float(facts.get("held_out_loss", np.nan))
     if "pruning" in facts:
-        told = _with_nan(facts["pruning"])
-        model.pruning_ = Pruning(**{**told, "steps": tuple(map(tuple, told["steps"]))})
+        model.pruning_ = _unpack_pruning(facts["pruning"])
     return model
+
+
+def _unpack_pruning(facts: Facts) -> Pruning:
+    told = _with_nan(facts)
+    return Pruning(**{**told, "steps": tuple(map(tuple, told["steps"]))})
 
 
 # ---------------------------------------------------------------------- weights
@@ -208,6 +217,57 @@ def _unpack_labels(name: str, arrays: Arrays, facts: Facts, n_labels: int) -> np
         )
     _require(labels.shape == (n_labels,), name)
     return labels
+
+
+# ---------------------------------------------------------------------- ensembles
+
+
+def _pack_ensemble(model: Any) -> tuple[Arrays, Facts]:
+    """The members, arrays of the i-th as ``member.i.``; their labels once, for all."""
+    arrays: Arrays = {}
+    facts: Facts = {
+        "estimator": type(model).__name__,
+        "settings": _pack_settings(model),
+        "n_features": model.n_features_in_,
+        "members": [],
+    }
+    for i, member in enumerate(model.estimators_):
+        own, told = pack(member)
+        for name in ("classes", "classes.lengths"):
+            own.pop(name, None)
+        del told["classes"]
+        arrays.update({f"member.{i}.{name}": array for name, array in own.items()})
+        facts["members"].append(told)
+    _pack_labels("classes", model.classes_, arrays, facts)
+    if hasattr(model, "pruning_"):
+        facts["pruning"] = _without_nan(dataclasses.asdict(model.pruning_))
+    if hasattr(model, "feature_names_in_"):
+        _pack_labels("feature_names", model.feature_names_in_, arrays, facts)
+    return arrays, facts
+
+
+def _unpack_ensemble(arrays: Arrays, facts: Facts, verify: bool) -> Any:
+    model = _estimator(facts["estimator"])(**_unpack_settings(facts["settings"]))
+    model.n_features_in_ = _integer(facts["n_features"])
+    labels = {name: array for name, array in arrays.items() if name.startswith("classes")}
+    members = []
+    for i, told in enumerate(facts["members"]):
+        _require(told["estimator"] in _SINGLE, "members")
+        start = f"member.{i}."
+        own = {name.removeprefix(start): arrays[name] for name in arrays if name.startswith(start)}
+        member = unpack({**own, **labels}, {**told, "classes": facts["classes"]}, verify)
+        _require(member.n_features_in_ == model.n_features_in_, "members")
+        members.append(member)
+    _require(len(members) > 0, "members")
+    for member in members:
+        member.classes_ = members[0].classes_
+    model.estimators_, model.classes_ = members, members[0].classes_
+    if "pruning" in facts:
+        model.pruning_ = _unpack_pruning(facts["pruning"])
+    if "feature_names" in facts:
+        names = _unpack_labels("feature_names", arrays, facts, model.n_features_in_)
+        model.feature_names_in_ = names
+    return model
 
 
 # ---------------------------------------------------------------------- texts

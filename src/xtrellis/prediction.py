@@ -318,56 +318,24 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         sample_weight: Any,
     ) -> Self:
         check_is_fitted(self)
-        check_fraction("max_drop", max_drop)
-        if threshold is not None and not (
-            isinstance(threshold, Real) and 0 <= float(threshold) < np.inf
-        ):
-            raise ValueError(f"threshold must be at least 0 and finite, got {threshold!r}")
-        weights = self.weights_
-        steps: pruning.Steps = ()
-        before = after = float("nan")
+        check_pruning(max_drop, threshold)
+        accuracy = None
         if X is not None and y is not None:
-            accuracy = self._accuracy_above(X, y, sample_weight)
-            if threshold is None:
-                threshold, steps = pruning.find_threshold(weights, accuracy, max_drop)
-            before = steps[0][1] if steps else accuracy(0.0)
-        elif threshold is None:
-            raise ValueError(
-                "prune needs validation rows X and y to measure the accuracy on, or a threshold"
+            rows = self._checked_rows(X)
+            accuracy = accuracy_above(
+                lambda least: self._codes_above(rows, least), self.classes_, rows, y, sample_weight
             )
-        self.weights_ = pruning.prune_weights(weights, float(threshold), half)
-        if X is not None and y is not None:
-            after = accuracy(0.0)
-        self.pruning_ = Pruning(
-            float(threshold), weights.n_nonzero, self.weights_.n_nonzero, before, after, steps
-        )
-        self._online = None  # states of online learners belong to the weights that were
+        self.pruning_ = pruning.prune_models([self], accuracy, max_drop, threshold, half)
         return self
 
-    def _accuracy_above(self, X: Any, y: Any, sample_weight: Any) -> Callable[[float], float]:
-        """Accuracy on these rows, as a function of the threshold for the weights there are."""
-        rows, y = self._checked_rows(X), np.asarray(y)
-        check_consistent_length(rows, y)
-        codes = self._codes_or_none(y)
-        truth = np.where(codes < 0, -1, self.assignment_.path_of_class[codes])  # -1: never right
-        weights = row_weights(sample_weight, rows.shape[0])
-        if not weights.any():
-            raise ValueError("sample_weight is zero for every row: no row is left to measure on")
-
-        def accuracy(threshold: float) -> float:
-            right = self._paths_above(rows, threshold) == truth
-            return float(np.average(right, weights=weights))
-
-        return accuracy
-
-    def _paths_above(self, X: Any, threshold: float) -> IntArray:
-        """Paths of checked rows, as if weights of at most the threshold were zero."""
+    def _codes_above(self, X: Any, threshold: float) -> IntArray:
+        """Classes of checked rows, as if weights of at most the threshold were zero."""
         paths = []
         for part in self._row_chunks(X):
             margins = self.weights_.margins(part, threshold)
             costs = self.loss_.edge_costs(self.trellis_, margins)
             paths.append(shortest_paths(self.trellis_, costs))
-        return np.concatenate(paths)
+        return self.assignment_.class_of_path[np.concatenate(paths)]
 
     # ------------------------------------------------------------------ the model file
 
@@ -410,16 +378,11 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
 
     def _known_codes(self, y: npt.NDArray[Any]) -> IntArray:
         """Numbers of labels, or an error that names one that is not among ``classes_``."""
-        codes = self._codes_or_none(y)
+        codes = codes_or_none(self.classes_, y)
         if (codes < 0).any():
             label = y[codes < 0][:1].tolist()[0]
             raise ValueError(f"y holds a label that is not in classes: {label!r}")
         return codes
-
-    def _codes_or_none(self, y: npt.NDArray[Any]) -> IntArray:
-        """Numbers of labels, -1 for one that is not among ``classes_``."""
-        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        return np.where(self.classes_[codes] == y, codes, -1).astype(np.int64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -441,6 +404,36 @@ def fused_kernel(
 
         return exponential_paths, ()
     return None
+
+
+def accuracy_above(
+    codes_above: Callable[[float], IntArray],
+    classes: npt.NDArray[Any],
+    rows: Any,
+    y: Any,
+    sample_weight: Any,
+) -> Callable[[float], float]:
+    """Accuracy on labelled rows, as a function of the threshold that small weights are under.
+
+    ``codes_above`` gives the rows' classes, as numbers, for a threshold.
+    """
+    y = np.asarray(y)
+    check_consistent_length(rows, y)
+    truth = codes_or_none(classes, y)  # a label never seen, -1, is never right
+    weights = row_weights(sample_weight, rows.shape[0])
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row: no row is left to measure on")
+
+    def accuracy(threshold: float) -> float:
+        return float(np.average(codes_above(threshold) == truth, weights=weights))
+
+    return accuracy
+
+
+def codes_or_none(classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> IntArray:
+    """Numbers of labels, -1 for one that is not among the sorted classes."""
+    codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    return np.where(classes[codes] == y, codes, -1).astype(np.int64)
 
 
 # ---------------------------------------------------------------------- checks of parameters
@@ -480,3 +473,12 @@ def check_fraction(name: str, value: Any) -> None:
     """A number from 0 to below 1, or a ValueError that names the parameter."""
     if not (isinstance(value, Real) and 0 <= float(value) < 1):
         raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}")
+
+
+def check_pruning(max_drop: Any, threshold: Any) -> None:
+    """Bounds that pruning can work with, or a ValueError that names the wrong one."""
+    check_fraction("max_drop", max_drop)
+    if threshold is not None and not (
+        isinstance(threshold, Real) and 0 <= float(threshold) < np.inf
+    ):
+        raise ValueError(f"threshold must be at least 0 and finite, got {threshold!r}")

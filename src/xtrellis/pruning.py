@@ -8,7 +8,7 @@ taken as if the small weights were zero already.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,11 +49,45 @@ class Pruning:
     steps: Steps = ()
 
 
+def prune_models(
+    models: Sequence[Any],
+    accuracy: Callable[[float], float] | None,
+    max_drop: float,
+    threshold: float | None,
+    half: bool,
+) -> Pruning:
+    """Prune fitted models that predict together, all at one threshold.
+
+    It is the one given, or the largest at which their accuracy, a function of the threshold for
+    the weights they have, drops by at most ``max_drop``.
+    """
+    weights = [model.weights_ for model in models]
+    steps: Steps = ()
+    before = after = float("nan")
+    if threshold is None:
+        if accuracy is None:
+            raise ValueError(
+                "prune needs validation rows X and y to measure the accuracy on, or a threshold"
+            )
+        threshold, steps = find_threshold(weights, accuracy, max_drop)
+    if accuracy is not None:
+        before = steps[0][1] if steps else accuracy(0.0)
+    pruned = [prune_weights(own, float(threshold), half) for own in weights]
+    for model, own in zip(models, pruned, strict=True):
+        model.weights_ = own
+        model._online = None  # states of online learners belong to the weights that were
+    if accuracy is not None:
+        after = accuracy(0.0)
+    n_before, n_after = (sum(own.n_nonzero for own in each) for each in (weights, pruned))
+    return Pruning(float(threshold), n_before, n_after, before, after, steps)
+
+
 def find_threshold(
-    weights: EdgeWeights, accuracy: Callable[[float], float], max_drop: float
+    weights: Sequence[EdgeWeights], accuracy: Callable[[float], float], max_drop: float
 ) -> tuple[float, Steps]:
     """Largest threshold at which the accuracy is at most ``max_drop`` below that without one.
 
+    It is one for all matrices of a model: an ensemble has several.
     The bisection is over the logarithm of the share of weights kept: of a pruned model, too, the
     size is then right to a few per cent.
     """
@@ -83,7 +117,7 @@ def held_out_threshold(
 
     Parameters
     ----------
-    estimator : TrellisClassifier, LTLSClassifier or TrellisTextClassifier
+    estimator : TrellisClassifier, LTLSClassifier, TrellisEnsemble or TrellisTextClassifier
         What will be trained; it is cloned.
     X, y
         Training rows; texts for a :class:`~xtrellis.TrellisTextClassifier`.
@@ -153,12 +187,12 @@ def _rounded(values: Float32Array) -> Float32Array:
     return values.astype(np.float16).astype(np.float32)
 
 
-def _sample_of_sizes(weights: EdgeWeights) -> Float32Array:
+def _sample_of_sizes(weights: Sequence[EdgeWeights]) -> Float32Array:
     """Sizes of non-zero weights, sorted: of all, or of an even sample of many."""
-    stored = (weights.dense.ravel(), weights.values)
+    stored = [part for own in weights for part in (own.dense.ravel(), own.values)]
     stride = max(1, sum(map(len, stored)) // _SAMPLE)
     # A stride that shares a factor with the number of edges would always meet the same edges.
-    while np.gcd(stride, weights.n_edges) > 1:
+    while any(np.gcd(stride, own.n_edges) > 1 for own in weights):
         stride += 1
     sizes = np.abs(np.concatenate([part[::stride] for part in stored]))
     return np.sort(sizes[sizes > 0])

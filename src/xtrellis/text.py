@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .classifier import TrellisClassifier
 from .prediction import TrellisPredictor, all_or_nothing, check_integer
 
+if TYPE_CHECKING:
+    from .ensemble import TrellisEnsemble
+
 Lengths = tuple[int, int]
 
 WORD = r"(?u)\b\w+\b"  # single letters and digits, too: they tell diagnoses and products apart
@@ -36,7 +39,7 @@ class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    classifier : TrellisClassifier, LTLSClassifier or None, default=None
+    classifier : TrellisClassifier, LTLSClassifier, TrellisEnsemble or None, default=None
         What is trained on the features; None is ``TrellisClassifier()``.
     words : (int, int) or None, default=(1, 2)
         Least and largest number of words in a term.
@@ -69,7 +72,7 @@ class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        classifier: TrellisPredictor | None = None,
+        classifier: TrellisPredictor | TrellisEnsemble | None = None,
         *,
         words: Lengths | None = (1, 2),
         characters: Lengths | None = None,
@@ -172,7 +175,7 @@ class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
         self._fitted()
         return self.features_.transform(checked_texts(X))
 
-    def _fitted(self) -> TrellisPredictor:
+    def _fitted(self) -> TrellisPredictor | TrellisEnsemble:
         check_is_fitted(self)
         return self.classifier_
 

@@ -1,0 +1,426 @@
+"""TrellisEnsemble: the mean of its members, its best classes exactly, all else as one trellis."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import xtrellis.ensemble as module
+import xtrellis.model_file as model_file
+from data import topics
+from strategies import graphs, margins, tied_margins
+from test_model_file import assert_same, told, write
+from test_text import reports
+from xtrellis import (
+    LTLSClassifier,
+    ModelFileError,
+    Trellis,
+    TrellisClassifier,
+    TrellisEnsemble,
+    TrellisTextClassifier,
+    held_out_threshold,
+    load_model,
+    random_assignment,
+)
+from xtrellis.ensemble import View, best_of_mean, look_up, mean_probabilities
+
+MEMBERS = {
+    "local": TrellisClassifier(5),
+    "paper": TrellisClassifier.paper(4),
+    "calibrated": TrellisClassifier.paper(4, calibration=0.2),
+    "hinge": TrellisClassifier(6, decoding="squared_hinge"),
+    "ltls": LTLSClassifier(),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return topics()
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    X, y = data
+    return TrellisEnsemble(TrellisClassifier(5), random_state=0).fit(X[:700], y[:700])
+
+
+# ---------------------------------------------------------------------- the best of the mean
+
+
+def every_class(views):
+    """Mean probabilities of all classes."""
+    return mean_probabilities(look_up(views, np.arange(views[0].trellis.n_classes)[np.newaxis]))
+
+
+def assert_best(views, k):
+    codes, means = best_of_mean(views, k)
+    every = every_class(views)
+    expected = np.argsort(-every, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(means, np.take_along_axis(every, expected, axis=1))
+    np.testing.assert_array_equal(np.take_along_axis(every, codes, axis=1), means)
+    assert all(len(set(row)) == k for row in codes.tolist())
+    large = means > 1e-290  # of smaller ones, the order is that of their logarithms
+    np.testing.assert_array_equal(codes[large], expected[large])
+
+
+@st.composite
+def several_views(draw, tied=False):
+    """Trellises of several shapes over the same classes, and costs of some rows."""
+    n_classes, _ = draw(graphs(max_classes=150))
+    views = []
+    for _ in range(draw(st.integers(1, 4))):
+        trellis = Trellis(n_classes, draw(st.integers(2, n_classes)))
+        drawn = tied_margins if tied else margins
+        assignment = random_assignment(trellis, np.random.RandomState(draw(st.integers(0, 99))))
+        views.append(View(trellis, assignment, draw(drawn(trellis.n_edges))))
+    return views, draw(st.integers(1, n_classes))
+
+
+@settings(deadline=None, max_examples=60)
+@given(several_views())
+def test_best_classes_are_those_of_all(drawn):
+    assert_best(*drawn)
+    assert_best(drawn[0], 1)
+    assert_best(drawn[0], drawn[0][0].trellis.n_classes)
+
+
+@settings(deadline=None, max_examples=60)
+@given(several_views(tied=True))
+def test_ties_go_to_the_first_class(drawn):
+    assert_best(*drawn)
+    assert_best(drawn[0], 1)
+
+
+def test_a_class_that_nobody_names_at_first():
+    """The best of the mean is only tenth for each of two trellises: m must grow to find it."""
+    trellis = Trellis(60, 60)  # one-vs-rest: the costs of classes are free
+    views = []
+    for first in (0, 9):
+        costs = np.zeros((1, trellis.n_edges))
+        own = np.full(60, 9.0)
+        own[first : first + 9] = 2.0
+        own[50] = 2.1
+        paths = np.arange(60)
+        costs[0, trellis.path_edges(paths)[:, 0]] = own
+        assignment = module.PathAssignment(paths, paths)
+        views.append(View(trellis, assignment, costs))
+    named = [set(module._named(view, 4)[0]) for view in views]
+    assert 50 not in named[0] | named[1]
+    codes, _ = best_of_mean(views, 1)
+    assert codes.tolist() == [[50]]
+    assert_best(views, 3)
+
+
+def test_probabilities_too_small_for_a_number_keep_their_order():
+    trellis = Trellis(100, 100)
+    costs = np.zeros((2, trellis.n_edges))
+    costs[:, :100] = np.arange(100)[::-1] * 1000.0
+    paths = np.arange(100)
+    view = View(trellis, module.PathAssignment(paths, paths), costs)
+    codes, means = best_of_mean([view, view], 7)
+    np.testing.assert_array_equal(codes, np.tile(np.arange(99, 92, -1), (2, 1)))
+    assert (means[:, 1:] == 0).all()
+
+
+def test_little_is_looked_up(monkeypatch, data):
+    X, y = topics(n_classes=600, n_rows=3000)
+    model = TrellisEnsemble(random_state=0).fit(X, y)
+    looked_up = []
+
+    def counting(views, codes):
+        looked_up.append(codes.size)
+        return look_up(views, codes)
+
+    monkeypatch.setattr(module, "look_up", counting)
+    model.predict(X)
+    assert sum(looked_up) < 40 * len(y)  # of 600
+
+
+@pytest.mark.parametrize("entries", [1, 100])
+def test_small_parts_give_the_same(monkeypatch, fitted, data, entries):
+    expected = fitted.predict_top_k(data[0], 3)
+    monkeypatch.setattr(module, "_ENTRIES", entries)
+    for one, other in zip(expected, fitted.predict_top_k(data[0], 3), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# ---------------------------------------------------------------------- as scikit-learn has it
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks():
+    results = check_estimator(TrellisEnsemble(n_estimators=2), on_fail=None)
+    failed = [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
+    assert failed == []
+    assert sum(r["status"] == "passed" for r in results) > 50
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_it_is_the_mean_of_its_members(name, data):
+    X, y = data
+    model = TrellisEnsemble(MEMBERS[name], random_state=0).fit(X[:700], y[:700])
+    assert len(model.estimators_) == 3
+    assert len({member.random_state for member in model.estimators_}) == 3
+    assert model.n_features_in_ == X.shape[1]
+    every = model.predict_proba(X)
+    np.testing.assert_allclose(
+        every, np.mean([member.predict_proba(X) for member in model.estimators_], axis=0)
+    )
+    np.testing.assert_allclose(every.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[every.argmax(axis=1)])
+    np.testing.assert_allclose(np.exp(model.decision_function(X)), every, rtol=1e-9)
+    np.testing.assert_array_equal(np.exp(model.predict_log_proba(X[:5])) > 0, every[:5] > 0)
+    for k in (1, 5, 30):
+        labels, probabilities = model.predict_top_k(X, k)
+        best = np.argsort(-every, axis=1, kind="stable")[:, :k]
+        np.testing.assert_array_equal(probabilities, np.take_along_axis(every, best, axis=1))
+        np.testing.assert_array_equal(labels[:, 0], model.predict(X))
+    assert model.score(X, y) == np.mean(model.predict(X) == y)
+
+
+def test_three_are_better_than_one(data, fitted):
+    X, y = data
+    alone = [member.score(X[700:], y[700:]) for member in fitted.estimators_]
+    assert fitted.score(X[700:], y[700:]) > np.mean(alone)
+
+
+def test_of_two_classes_the_log_odds(data):
+    X, y = data
+    model = TrellisEnsemble(random_state=0).fit(X, y % 2)
+    odds = model.decision_function(X)
+    assert odds.shape == (len(y),)
+    np.testing.assert_array_equal(model.predict(X), odds > 0)
+
+
+def test_threads_change_no_bit(data):
+    X, y = data
+    models = [
+        TrellisEnsemble(TrellisClassifier(5), n_jobs=n_jobs, random_state=0).fit(X, y)
+        for n_jobs in (1, 2)
+    ]
+    assert [member.n_jobs for member in models[1].estimators_] == [2, 2, 2]
+    assert_same(*models, X)
+    own = TrellisEnsemble(TrellisClassifier(5, n_jobs=2), random_state=0).fit(X, y)
+    assert own.estimators_[0].n_jobs == 2
+    assert_same(models[0], own, X)
+
+
+def test_one_row_at_a_time_gives_the_same(data, fitted):
+    X, _ = data
+    one_by_one = np.concatenate([fitted.predict_proba(X[i]) for i in range(20)])
+    np.testing.assert_array_equal(one_by_one, fitted.predict_proba(X[:20]))
+    dense = X[:20].toarray()
+    np.testing.assert_array_equal(fitted.predict_proba(dense), one_by_one)
+
+
+def test_pipelines_searches_clones_and_pickles(data, fitted):
+    X, y = data
+    model = TrellisEnsemble(TrellisClassifier(5), n_estimators=2, random_state=0)
+    search = GridSearchCV(
+        make_pipeline(MaxAbsScaler(), model),
+        {"trellisensemble__estimator__C": [0.1, 1.0], "trellisensemble__n_estimators": [1, 2]},
+        cv=2,
+    ).fit(X, y)
+    assert search.best_score_ > 0.4
+    assert clone(fitted).get_params()["estimator__slice_width"] == 5
+    assert not hasattr(clone(fitted), "estimators_")
+    assert_same(fitted, pickle.loads(pickle.dumps(fitted)), X)
+
+
+def test_sample_weights_data_frames_and_fitting_again(data):
+    X, y = data
+    frame = pd.DataFrame(X[:, :50].toarray(), columns=[f"word {k}" for k in range(50)])
+    model = TrellisEnsemble(TrellisClassifier(5), random_state=0)
+    model.fit(frame, y, sample_weight=(y != 3).astype(float))
+    assert 3 not in model.classes_
+    assert model.feature_names_in_[7] == "word 7"
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"word 3": "other"}))
+    model.prune(threshold=0.1)
+    assert not hasattr(model.fit(X, y), "pruning_")
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_a_fit_that_fails_leaves_the_old_model(data, fitted):
+    X, y = data
+    model = copy.copy(fitted).set_params(estimator=TrellisClassifier(999))
+    with pytest.raises(ValueError, match="slice_width must be from 2 to the number of classes"):
+        model.fit(X[:, :5], y)
+    assert_same(model, fitted, X)
+
+
+def test_bad_input(data, fitted):
+    X, y = data
+    with pytest.raises(TypeError, match="estimator must be a TrellisClassifier or an LTLS"):
+        TrellisEnsemble(LogisticRegression()).fit(X, y)
+    with pytest.raises(TypeError, match="estimator must be"):
+        TrellisEnsemble(TrellisEnsemble()).fit(X, y)
+    with pytest.raises(ValueError, match="n_estimators must be an integer of at least 1, got 0"):
+        TrellisEnsemble(n_estimators=0).fit(X, y)
+    with pytest.raises(ValueError, match="C must be"):
+        TrellisEnsemble(TrellisClassifier(C=-1.0)).fit(X, y)
+    with pytest.raises(NotFittedError):
+        TrellisEnsemble().predict(X)
+    with pytest.raises(ValueError, match="k must be from 1 to n_classes"):
+        fitted.predict_top_k(X, 31)
+    with pytest.raises(ValueError, match="k must be from 1 to n_classes"):
+        fitted.predict_top_k(X, 0)
+    with pytest.raises(ValueError, match="features"):
+        fitted.predict(X[:, :7])
+
+
+# ---------------------------------------------------------------------- pruning
+
+
+def test_one_threshold_for_all(fitted):
+    model = copy.copy(fitted).prune(threshold=0.1)
+    assert model.pruning_.threshold == 0.1
+    assert model.pruning_.n_after == sum(m.weights_.n_nonzero for m in model.estimators_)
+    assert model.pruning_.n_before == sum(m.weights_.n_nonzero for m in fitted.estimators_)
+    for member in model.estimators_:
+        stored = np.concatenate([member.weights_.values, member.weights_.dense.ravel()])
+        assert abs(stored[stored != 0]).min() > 0.0999
+    assert not hasattr(fitted, "pruning_")
+
+
+@pytest.mark.parametrize("max_drop", [0.0, 0.02])
+def test_what_may_be_lost_is_of_the_ensembles_accuracy(fitted, data, max_drop):
+    X, y = data[0][700:], data[1][700:]
+    model = copy.copy(fitted).prune(X, y, max_drop=max_drop, half=False)
+    done = model.pruning_
+    assert done.accuracy_before == pytest.approx(fitted.score(X, y))
+    assert done.accuracy_after == pytest.approx(model.score(X, y))
+    assert done.accuracy_after >= done.accuracy_before - max_drop - 1e-12
+    assert done.n_after < done.n_before
+    assert len(done.steps) == 10
+    weights = np.arange(len(y)) % 2
+    told = copy.copy(fitted).prune(X, y, threshold=0.0, sample_weight=weights).pruning_
+    assert told.accuracy_before == pytest.approx(fitted.score(X[1::2], y[1::2]))
+
+
+def test_pruning_that_cannot_be(fitted, data):
+    X, y = data
+    model = copy.copy(fitted)
+    with pytest.raises(ValueError, match=r"needs validation rows X and y .*, or a threshold"):
+        model.prune()
+    with pytest.raises(ValueError, match="max_drop must be"):
+        model.prune(X, y, max_drop=1.5)
+    with pytest.raises(ValueError, match="threshold must be at least 0"):
+        model.prune(threshold=-1.0)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.prune(X, y[:-1])
+    with pytest.raises(NotFittedError):
+        TrellisEnsemble().prune(threshold=0.1)
+    huge = copy.deepcopy(fitted)
+    huge.estimators_[2].weights_.values[:] += np.float32(1e6)
+    huge.estimators_[2].weights_.dense[:] += np.float32(1e6)
+    before = huge.predict_proba(X[:10])
+    with pytest.raises(ValueError, match="does not fit half precision"):
+        huge.prune(threshold=0.1)
+    np.testing.assert_array_equal(huge.predict_proba(X[:10]), before)
+
+
+def test_held_out_threshold(data):
+    X, y = data
+    model = TrellisEnsemble(TrellisClassifier(5), n_estimators=2, random_state=0)
+    assert 0 < held_out_threshold(model, X, y, 0.02, random_state=0) < 10
+
+
+# ---------------------------------------------------------------------- the model file
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("pruned", [False, True])
+def test_loaded_model_predicts_the_same_bits(name, pruned, data, tmp_path):
+    X, y = data
+    labels = np.array([f"class {label}" for label in range(30)])[y]
+    model = TrellisEnsemble(MEMBERS[name], 2, random_state=0).fit(X, labels)
+    if pruned:
+        model.prune(X, labels, max_drop=0.01)
+    assert model.save(tmp_path / "model") == (tmp_path / "model").stat().st_size
+    loaded = TrellisEnsemble.load(tmp_path / "model")
+    assert_same(model, loaded, X)
+    assert_same(model, load_model(tmp_path / "model", verify=False), X)
+    assert repr(loaded.get_params()) == repr(model.get_params())
+    assert getattr(loaded, "pruning_", None) == getattr(model, "pruning_", None)
+    assert loaded.estimators_[0].random_state == model.estimators_[0].random_state
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    stored = load_file(tmp_path / "model")
+    assert [name for name in stored if "classes" in name] == ["classes", "classes.lengths"]
+    with pytest.raises(ModelFileError, match="holds a TrellisEnsemble, not a TrellisClassifier"):
+        TrellisClassifier.load(tmp_path / "model")
+
+
+def test_feature_names_come_back(data, tmp_path):
+    X, y = data
+    frame = pd.DataFrame(X[:, :50].toarray(), columns=[f"word {k}" for k in range(50)])
+    model = TrellisEnsemble(TrellisClassifier(5), random_state=0).fit(frame, y)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.feature_names_in_, model.feature_names_in_)
+    assert_same(model, loaded, frame)
+
+
+def test_unsound_files_are_refused(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    arrays, facts = load_file(tmp_path / "model"), told(tmp_path / "model")
+    members = facts["members"]
+    other = {**members[1], "n_features": 7}
+    nested = {**facts, "estimator": "TrellisEnsemble"}
+    wrong_facts = {
+        "members": [[], [other], [members[0], other], [*members, members[0]], [nested], None],
+        "n_features": [7, -1, "7"],
+        "classes": ["V8", None],
+        "settings": [{"estimator": {"estimator": "os.system", "settings": {}}}],
+    }
+    damaged = [
+        (arrays, {**facts, name: value}) for name, values in wrong_facts.items() for value in values
+    ]
+    damaged += [
+        ({**arrays, "classes": arrays["classes"][:-1]}, facts),
+        ({**arrays, "member.1.weights.bias": arrays["member.1.weights.bias"][:-1]}, facts),
+        ({**arrays, "member.2.assignment": arrays["member.2.assignment"] * 0}, facts),
+        ({name: array for name, array in arrays.items() if "member.2" not in name}, facts),
+    ]
+    for content, claims in damaged:
+        content = {name: np.ascontiguousarray(array) for name, array in content.items()}
+        claims = {**claims, "checksum": model_file._checksum(content, claims)}
+        write(tmp_path / "unsound", content, claims)
+        with pytest.raises(ModelFileError, match="unsound: "):
+            load_model(tmp_path / "unsound")
+    whole = (tmp_path / "model").read_bytes()
+    for cut in (10, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:cut])
+        with pytest.raises(ModelFileError, match="cut: "):
+            load_model(tmp_path / "cut")
+
+
+# ---------------------------------------------------------------------- texts
+
+
+@pytest.mark.parametrize("hash_size", [None, 1 << 12])
+def test_texts(hash_size, tmp_path):
+    texts, labels = reports()
+    ensemble = TrellisEnsemble(TrellisClassifier(4), n_estimators=2, random_state=0)
+    model = TrellisTextClassifier(ensemble, hash_size=hash_size).fit(texts[:200], labels[:200])
+    assert model.score(texts[200:], labels[200:]) > 0.95
+    model.prune(texts[200:], labels[200:], max_drop=0.02)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert repr(loaded) == repr(model)
+    assert_same(model, loaded, texts)
+    assert held_out_threshold(model, texts, labels, random_state=0) > 0
+    assert not hasattr(TrellisTextClassifier(ensemble), "partial_fit")
