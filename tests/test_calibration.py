@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from data import shared_set, topics
 from strategies import graphs
-from xtrellis import Trellis, TrellisClassifier, VertexSoftmax, get_loss, path_log_probabilities
+from xtrellis import (
+    Trellis,
+    TrellisClassifier,
+    VertexSoftmax,
+    best_paths,
+    get_loss,
+    path_log_probabilities,
+)
 from xtrellis.calibration import Tempered, _choices, fit_softmax, fit_temperature
 from xtrellis.decoding import layout, shortest_paths
 from xtrellis.kernels import calibrate
@@ -111,3 +118,17 @@ def test_rows_in_order_of_their_class_calibrate_alike():
     model.set_params(epochs=2, validation_fraction=0.3).fit(X, y)
     _, shares = model.predict_top_k(X, 1)
     assert abs(shares.mean() - model.score(X, y)) < 0.06
+
+
+def test_ties_are_not_all_right():
+    """Rows without known features: of K paths that cost the same, one is right."""
+    trellis = Trellis(40, 4)
+    margins = np.zeros((3000, trellis.n_edges))
+    paths = np.random.default_rng(0).integers(0, 40, 3000)
+    margins[:1000, :] = np.random.default_rng(1).standard_normal((1000, trellis.n_edges))
+    paths[:1000] = shortest_paths(trellis, -margins[:1000])
+    found = fit_temperature(trellis, margins, paths, np.ones(3000), get_loss("log"))
+    loss = Tempered(get_loss("log"), found)
+    best = best_paths(trellis, margins, get_loss("log"))
+    claimed = np.exp(path_log_probabilities(trellis, margins, best[:, np.newaxis], loss)).mean()
+    assert claimed == pytest.approx(1 / 3, abs=0.05)

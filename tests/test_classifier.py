@@ -264,6 +264,24 @@ def test_a_failed_fit_changes_nothing(data, fitted):
     online.partial_fit(*data, classes=np.arange(30))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        TrellisClassifier(5, random_state=0),
+        TrellisClassifier(5, decoding="hinge", random_state=0),
+        LTLSClassifier(random_state=0),
+    ],
+)
+def test_row_predictor_stays_with_the_model_as_it_was(data, model):
+    X, y = data
+    model.fit(X, y)
+    rows = [(X[i].indices, X[i].data) for i in range(20)] + [(X[0].indices, 1e20 * X[0].data)]
+    classify = model.row_predictor()
+    before = [classify(*row) for row in rows]
+    model.fit(X, y % 8)
+    assert [classify(*row) for row in rows] == before
+
+
 def test_row_predictor_in_threads(data, fitted):
     from concurrent.futures import ThreadPoolExecutor
 

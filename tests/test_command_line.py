@@ -285,6 +285,10 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         ("the format is odd; say format='tsv'", "the format is odd; say --format tsv"),
         ("max_bytes is 10: slice_width 2 is 20", "--max-bytes is 10: --width 2 is 20"),
         ("a/format=1.tsv: my_slice_width", "a/format=1.tsv: my_slice_width"),
+        ("min_count.tsv:1: no tab", "min_count.tsv:1: no tab"),
+        ("slice_width: it is not a model", "slice_width: it is not a model"),
+        ("there is no column 'min_count'", "there is no column 'min_count'"),
+        ("n_jobs must be an integer", "--jobs must be an integer"),
     ],
 )
 def test_errors_name_options_not_parameters(message, told):

@@ -76,12 +76,27 @@ def test_features_too_large_to_add_up():
         similarity_assignment(Trellis(3, 2), np.full((6, 2), 3e38), [0, 1, 2] * 2)
 
 
-def test_ordering_stays_within_the_memory_it_is_said_to_take():
-    X, y = topics(n_classes=300, n_rows=4000)
-    similarity_assignment(Trellis(300, 17), X, y, random_state=0)
+@pytest.mark.parametrize(
+    ("n_classes", "n_features", "n_rows", "width"),
+    [(300, 400, 4000, 17), (100, 100_000, 2000, 10), (2000, 300, 6000, 44), (6000, 300, 9000, 77)],
+)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ordering_stays_within_the_memory_it_is_said_to_take(
+    n_classes, n_features, n_rows, width, n_jobs
+):
+    X, y = topics(n_classes, n_features, n_rows)
+    settings = {"random_state": 0, "n_jobs": n_jobs}
+    similarity_assignment(Trellis(n_classes, width), X[:n_classes], y[:n_classes], **settings)
     tracemalloc.start()
-    similarity_assignment(Trellis(300, 17), X, y, random_state=0)
+    similarity_assignment(Trellis(n_classes, width), X, y, **settings)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    said = similarity.similarity_bytes(300, X)
-    assert said / 20 < peak < said, (peak, said)
+    said = similarity.similarity_bytes(n_classes, width, X, n_jobs)
+    assert said / 10 < peak < said, (peak / 2**20, said / 2**20)
+
+
+def test_columns_in_parts_have_the_same_bits(monkeypatch):
+    rows = sparse.random(200, 500, 0.05, "csr", np.float32, random_state=0)
+    whole = similarity._reduce(rows, np.random.RandomState(0))
+    monkeypatch.setattr(similarity, "_MAX_TABLE", 0)  # eight columns at a time
+    np.testing.assert_array_equal(similarity._reduce(rows, np.random.RandomState(0)), whole)

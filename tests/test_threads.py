@@ -2,6 +2,7 @@
 
 import multiprocessing
 import threading
+import time
 
 import pytest
 
@@ -56,3 +57,41 @@ def test_a_forked_process_has_helpers_of_its_own():
 
 def check_squares():
     assert in_threads(lambda k: k * k, range(4), n_jobs=2) == [0, 1, 4, 9]
+
+
+def test_a_short_call_does_not_wait_for_busy_helpers():
+    """Of another thread, which has all helpers: the caller does the work alone."""
+    begun, end = threading.Barrier(3, timeout=30), threading.Event()
+
+    def busy(_):
+        begun.wait()
+        return end.wait(timeout=30)
+
+    other = threading.Thread(target=in_threads, args=(busy, range(2), 2))
+    other.start()
+    begun.wait()
+    assert in_threads(str, range(4), n_jobs=2) == ["0", "1", "2", "3"]
+    assert other.is_alive()
+    end.set()
+    other.join()
+
+
+def test_nested_calls_end():
+    inner = in_threads(lambda k: in_threads(str, range(k), n_jobs=2), range(1, 5), n_jobs=2)
+    assert [len(found) for found in inner] == [1, 2, 3, 4]
+
+
+def test_when_an_error_is_raised_nothing_runs_any_more():
+    running, meeting = [], threading.Barrier(3, timeout=30)
+
+    def work(k):
+        running.append(k)
+        meeting.wait()
+        if threading.current_thread() is threading.main_thread():
+            raise ValueError(k)
+        time.sleep(0.2)
+        running.remove(k)
+
+    with pytest.raises(ValueError):
+        in_threads(work, range(3), n_jobs=3)
+    assert len(running) == 1

@@ -28,6 +28,7 @@ _STARTS = {0: 0.25, 2: 0.6, 3: 1.4}
 _BOUNDS = 0.02, 50.0
 _ENOUGH = 1_000  # rows to fit the temperature of whole paths on
 _PART = 250  # of them that a thread takes at a time
+_COLD = np.float32(1e6)  # 1 / T at which only paths without a detour have a probability
 _PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
 
 
@@ -110,6 +111,9 @@ def fit_temperature(
     edges = trellis.path_edges(paths)
     own = np.take_along_axis(detours, np.maximum(edges, 0), axis=1)
     right = ((own == 0) | (edges < 0)).all(axis=1)  # a best path makes no detour
+    # Of n best paths that tie, as with a row without known features, one in n is the right one.
+    calibrate.best_path_probabilities(detours, width, digits, _COLD, probabilities)
+    right = right * probabilities
     accuracy = float(shares @ right)
     n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
     variance = max(accuracy * (1 - accuracy), 1 / n_rows) / n_rows

@@ -269,7 +269,9 @@ class TrellisClassifier(TrellisPredictor):
             return given_assignment(self.trellis_, self.assignment)
         if self.assignment == "random":
             return random_assignment(self.trellis_, rng)
-        needed = X.data.nbytes + X.indices.nbytes + similarity_bytes(len(self.classes_), X)
+        width = self.trellis_.slice_width
+        needed = similarity_bytes(len(self.classes_), width, X, self.n_jobs)
+        needed += X.data.nbytes + X.indices.nbytes
         advice = "say assignment='random'"
         check_memory(needed, self.max_memory, "ordering the classes by similarity", advice)
         laying: Any = "depth_first" if self.training == "local" else "exit_first"

@@ -26,10 +26,12 @@ _OPTIONS = {
     "min_count": "--min-count",
     "hash_size": "--hash-size",
     "max_bytes": "--max-bytes",
+    "n_jobs": "--jobs",
     "format": "--format",  # with a value only: else it is just a word
 }
-_NAMED = re.compile(
-    rf"(?<![\w./-])(format(?==)|{'|'.join(list(_OPTIONS)[:-1])})\b(?:='?([\w.]+)'?)?"
+_NAMED = re.compile(  # not what is quoted, part of a file's name, or a file
+    rf"(?<![\w./'\"-])(format(?==)|{'|'.join(sorted(set(_OPTIONS) - {'format'}))})\b(?![.]\w|:|')"
+    rf"(?:='?([\w.]+)'?)?"
 )
 
 GRACE = 0.7  # seconds that Ctrl-C waits for an orderly end

@@ -6,6 +6,7 @@ Data flows one way: rows to margins (``weights``), margins to costs (``losses``)
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -102,7 +103,7 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         classes = self.classes_[self.assignment_.class_of_path]
-        n_features, find_paths = self.n_features_in_, self._path_finder()
+        n_features, find_paths = self.n_features_in_, copy.copy(self)._path_finder()
 
         def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
             features, data = np.asarray(indices, np.int32), np.asarray(values, np.float32)

@@ -6,10 +6,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,8 +21,8 @@ def in_threads(
     """Results of a function for all items, in their order, by as many threads as joblib allows.
 
     joblib looks for finished work every ten milliseconds, and new threads take one to start: more
-    than such work may take. So helpers are kept, and the caller works, too. ``function`` must not
-    call this itself: the helpers would wait for each other.
+    than such work may take. So helpers are kept, and the caller works, too; alone, if all helpers
+    are busy.
 
     >>> in_threads(len, ["a", "bcd"], n_jobs=2)
     [1, 3]
@@ -48,13 +48,28 @@ def in_threads(
                 waiting.clear()
                 raise
 
-    others = [_helpers(n_threads - 1).submit(work) for _ in range(n_threads - 1)]
+    helpers = _helpers(effective_n_jobs(n_jobs) - 1)
+    others = [helpers.submit(work) for _ in range(n_threads - 1)]
     try:
         work()
     finally:
-        for other in others:
-            other.result()
+        # One that others keep busy has not begun, and need not any more. The rest must end first.
+        _finish([other for other in others if not other.cancel()], waiting)
     return [results[index] for index in range(len(items))]
+
+
+def _finish(begun: list[Future[None]], waiting: deque[Any]) -> None:
+    """Wait until all have ended, also when interrupted; then pass on the first error."""
+    from concurrent.futures import wait
+
+    try:
+        wait(begun)
+    except BaseException:
+        waiting.clear()
+        wait(begun)
+        raise
+    for helper in begun:
+        helper.result()
 
 
 @cache

@@ -181,7 +181,7 @@ def train_edges(
     margins = np.empty((len(sample), trellis.n_edges), np.float32)
     results: list[BlockResult | None] = [None] * len(plans)
     kept_bytes = 0
-    parallel = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator")
+    parallel = Parallel(n_jobs=n_workers, require="sharedmem", return_as="generator")
     jobs = (
         delayed(train_block)(
             rows,
@@ -225,11 +225,11 @@ def _calibration_sample(
 ) -> IntArray:
     """Held-out rows whose margins are kept, enough to fit a few numbers.
 
-    If memory is bounded, no more than fit into an eighth of what the rows leave.
+    If memory is bounded, no more than fit into an eighth of what the rows leave, but for fifty.
     """
     size = int(np.clip(SAMPLE_MARGINS // trellis.n_edges, 200, 2_000))
     if max_memory is not None:
-        size = min(size, max(1, int((max_memory - rows.nbytes) / 8 // (4 * trellis.n_edges))))
+        size = min(size, max(50, int((max_memory - rows.nbytes) / 8 // (4 * trellis.n_edges))))
     return np.flatnonzero(rows.held_out)[:size]
 
 
@@ -274,7 +274,7 @@ class ResidentBlocks:
             order = visiting_order(np.arange(block.n_rows), self.generators[index])
             return self.learner.step(block, self.states[index], order)
 
-        losses = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+        losses = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(one)(index) for index in range(len(self.blocks))
         )
         return sum(losses) / max(1, sum(block.n_rows * block.n_edges for block, _ in self.blocks))
