@@ -198,15 +198,19 @@ def run_cached(
 
     found = {key: _read(key) for key in work}
     missing = [key for key, figures in found.items() if figures is None]
+    console = Console(stderr=True)
+    if not missing:
+        console.print(f"{title}: {len(found)} of {len(found)} kept", highlight=False)
+        return found
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=console) as progress:
         task = progress.add_task(title, total=len(missing))
         for key, figures in _results({key: work[key] for key in missing}, workers, stop):
             if "failed" not in figures or figures["failed"].startswith("stopped after"):
