@@ -200,7 +200,9 @@ def run_cached(
     missing = [key for key, figures in found.items() if figures is None]
     console = Console(stderr=True)
     if not missing:
-        console.print(f"{title}: {len(found)} of {len(found)} kept", highlight=False)
+        console.print(
+            f"{title}: {len(found)} of {len(found)} kept", highlight=False, soft_wrap=True
+        )
         return found
     columns = (
         TextColumn("{task.description}"),
@@ -248,8 +250,9 @@ def _path(key: Any) -> Path:
 
 
 def _read(key: Any) -> dict[str, Any] | None:
+    path = _path(key)  # loads the set, whose errors are not those of a file kept
     try:
-        return json.loads(_path(key).read_text())["figures"]
+        return json.loads(path.read_text())["figures"]
     except (OSError, ValueError, KeyError):  # not there, or not whole
         return None
 

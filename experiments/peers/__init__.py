@@ -4,7 +4,7 @@
 of its own if it needs packages, with one thread. A system that cannot be installed, fails or takes
 too long has a row that says so.
 
-The data of a peer is a folder with ``train.npz`` and ``test.npz`` (sparse matrices), ``labels.npz`` with
+The data is a folder with ``train.npz`` and ``test.npz`` (sparse matrices), ``labels.npz`` with
 ``y_train`` and ``y_test`` (integers from 0), and if there are texts ``train.txt`` and ``test.txt``,
 one a line.
 

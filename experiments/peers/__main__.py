@@ -14,8 +14,9 @@ from trials import CACHE
 from xtrellis.datasets import PAPER_SETS
 
 _SET = (
-    f"{', '.join(BUNDLED)}; a folder with train.svm and test.svm; one of the paper's sets, which is "
-    f"then downloaded ({', '.join(PAPER_SETS)}); or a folder with train.npz, test.npz and labels.npz"
+    f"{' or '.join(BUNDLED)}; a folder with train.svm and test.svm; one of the paper's sets "
+    f"({', '.join(PAPER_SETS)}), which is then downloaded; or a folder of train.npz, test.npz and "
+    "labels.npz, as sets.write_folder writes them"
 )
 
 
