@@ -5,7 +5,7 @@ RUN     = $(VENV)/bin/python
 BASE_STAMP = $(VENV)/.installed-base
 DEV_STAMP  = $(VENV)/.installed-dev
 
-.PHONY: demo test lint bench paper clean help
+.PHONY: demo test lint bench paper clean clean-experiments help
 
 help:
 	@echo "make demo   run the demonstration; pictures go to demo_output/"
@@ -13,6 +13,8 @@ help:
 	@echo "make lint   run ruff and mypy"
 	@echo "make paper  run every experiment of the paper, and beyond; results in experiments/results/"
 	@echo "make bench  run the benchmarks, some on data sets in XTRELLIS_DATA (benchmarks/sets.py)"
+	@echo "make clean  remove the environment and demo_output/"
+	@echo "make clean-experiments  remove experiments/.cache: kept trials, peers' environments"
 
 demo: $(BASE_STAMP)
 	$(VENV)/bin/xtrellis demo
@@ -37,6 +39,9 @@ bench: $(DEV_STAMP)
 
 clean:
 	rm -rf $(VENV) demo_output
+
+clean-experiments:
+	rm -rf experiments/.cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("xtrellis needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from output import (
     Claim,
+    Picture,
+    but,
     megabytes,
     picture,
-    save_picture,
-    sets_asked_for,
+    run,
     table,
     title_of,
     write_page,
@@ -27,7 +28,7 @@ STYLES = {
 
 def main(sets: list[str]) -> list[Claim]:
     """Table and picture for each set."""
-    parts = [
+    parts: list[str | Picture] = [
         __doc__ or "",
         "Independent training is with AROW, local with the SVM, joint with the "
         "averaged perceptron; one seed.",
@@ -59,11 +60,11 @@ def main(sets: list[str]) -> list[Claim]:
         ]
         parts += [f"## {title_of(data)}", table(header, rows), _draw(data, found)]
         claims += _claims(data, found)
-    write_page("beyond", "Beyond the paper: assignment and training", parts, claims)
+    write_page("beyond", "Beyond the paper: assignment and training", parts, claims, sets)
     return claims
 
 
-def _draw(data, found) -> str:
+def _draw(data, found) -> Picture:
     figure, axes, file = picture("beyond", data, panels=2)
     keys = (("file_bytes", 1e6, "model file (MB)"), ("train_seconds", 1, "training (s)"))
     for ax, (key, unit, label) in zip(axes, keys, strict=True):
@@ -73,7 +74,7 @@ def _draw(data, found) -> str:
             ax.plot(*zip(*points, strict=True), style, ms=5, lw=1.3, color=color, label=name)
         tidy_axes(ax, label, "test accuracy (%)")
     figure.suptitle(f"Training and path assignment on {title_of(data)}", fontsize=11)
-    return save_picture(figure, file, "accuracy against size and training time")
+    return Picture(figure, file, "accuracy against size and training time")
 
 
 def _claims(data, found) -> list[Claim]:
@@ -83,27 +84,20 @@ def _claims(data, found) -> list[Claim]:
     claims = []
     for training in ("independent", "local"):
         random, similar = by_width(f"{training}, random"), by_width(f"{training}, similarity")
-        gains = {b: similar[b] - random[b] for b in random}
-        claims.append(
-            Claim(
-                data,
-                f"similar classes on neighbouring paths help ({training} training)",
-                min(gains.values()) > 0,
-                ", ".join(f"{gain:+.2f} at b = {b}" for b, gain in gains.items()),
-            )
-        )
+        text = f"similar classes on neighbouring paths help ({training} training)"
+        claims.append(_gain(data, text, similar, random))
     independent, local = by_width("independent, similarity"), by_width("local, similarity")
-    gains = {b: local[b] - independent[b] for b in independent}
-    claims.append(
-        Claim(
-            data,
-            "local training is more accurate than independent training",
-            min(gains.values()) > 0,
-            ", ".join(f"{gain:+.2f} at b = {b}" for b, gain in gains.items()),
-        )
-    )
-    return claims
+    text = "local training is more accurate than independent training"
+    return [*claims, _gain(data, text, local, independent)]
+
+
+def _gain(data: str, text: str, one: dict[int, float], other: dict[int, float]) -> Claim:
+    """Whether one is more accurate than the other at every width, and where it is not."""
+    gains = {b: one[b] - other[b] for b in other}
+    numbers = ", ".join(f"{gain:+.2f} at b = {b}" for b, gain in gains.items())
+    reasons = [f"not at b = {b}" for b, gain in gains.items() if gain <= 0]
+    return Claim(data, text, not reasons, numbers + but(reasons))
 
 
 if __name__ == "__main__":
-    main(sets_asked_for(__doc__ or ""))
+    run(main, __doc__ or "")

@@ -6,11 +6,12 @@ import numpy as np
 
 from output import (
     Claim,
+    Picture,
+    but,
     megabytes,
     percent,
     picture,
-    save_picture,
-    sets_asked_for,
+    run,
     table,
     title_of,
     write_page,
@@ -25,7 +26,8 @@ STYLES = dict(zip(LOSSES, ("o-", "s-", "^-", "D--", "v-"), strict=True))
 
 def main(sets: list[str]) -> list[Claim]:
     """Table and picture for each set."""
-    parts, claims = [__doc__ or ""], []
+    parts: list[str | Picture] = [__doc__ or ""]
+    claims: list[Claim] = []
     for data in sets:
         found = run_trials(paper_specs(data), f"{data}: W-LTLS")
         shares = {
@@ -51,11 +53,11 @@ def main(sets: list[str]) -> list[Claim]:
             _draw(data, widths, sizes, shares),
         ]
         claims += _claims(data, widths, shares)
-    write_page("decoding_losses", "Decoding losses", parts, claims)
+    write_page("decoding_losses", "Decoding losses", parts, claims, sets)
     return claims
 
 
-def _draw(data, widths, sizes, shares) -> str:
+def _draw(data, widths, sizes, shares) -> Picture:
     figure, (left, right), file = picture("decoding_losses", data, panels=2)
     x = [sizes[b] / 1e6 for b in widths]
     means = {loss: np.array([100 * np.mean(shares[b, loss]) for b in widths]) for loss in LOSSES}
@@ -67,7 +69,7 @@ def _draw(data, widths, sizes, shares) -> str:
     tidy_axes(right, "dense model size (MB)", "gain over the squared loss (points)")
     right.get_legend().remove()  # the same as on the left
     figure.suptitle(f"W-LTLS on {title_of(data)}: decoding losses", fontsize=11)
-    return save_picture(figure, file, "accuracy of five losses against model size")
+    return Picture(figure, file, "accuracy of five losses against model size")
 
 
 def _claims(data, widths, shares) -> list[Claim]:
@@ -81,7 +83,7 @@ def _claims(data, widths, shares) -> list[Claim]:
             data,
             f"exponential decoding is best at large b (b = {widest})",
             best == "exponential",
-            numbers,
+            numbers + but([] if best == "exponential" else [f"{NAMES.get(best, best)} is best"]),
         ),
         Claim(
             data,
@@ -93,4 +95,4 @@ def _claims(data, widths, shares) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    main(sets_asked_for(__doc__ or ""))
+    run(main, __doc__ or "")

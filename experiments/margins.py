@@ -6,9 +6,11 @@ import numpy as np
 
 from output import (
     Claim,
+    Picture,
+    but,
     picture,
-    save_picture,
-    sets_asked_for,
+    run,
+    steps_that,
     table,
     title_of,
     write_page,
@@ -23,7 +25,8 @@ STYLES = {"W-LTLS": ("o-", "#c2410c"), "local": ("s-", "#0b5fd3")}
 
 def main(sets: list[str]) -> list[Claim]:
     """Table and picture for each set."""
-    parts, claims = [__doc__ or ""], []
+    parts: list[str | Picture] = [__doc__ or ""]
+    claims: list[Claim] = []
     for data in sets:
         series = {}
         for name, specs in FAMILIES.items():
@@ -44,21 +47,12 @@ def main(sets: list[str]) -> list[Claim]:
             table(["model", "average margin", "non-zero weights (%)"], rows),
             _draw(data, series),
         ]
-        margins = [margin for margin, _ in series["W-LTLS"].values()]
-        widths = list(series["W-LTLS"])
-        claims.append(
-            Claim(
-                data,
-                "margins grow with b",
-                bool((np.diff(margins) > 0).all()),
-                f"{margins[0]:.2f} at b = {widths[0]}, {margins[-1]:.2f} at b = {widths[-1]}",
-            )
-        )
-    write_page("margins", "Margins and non-zero weights", parts, claims)
+        claims.append(_claim(data, {b: margin for b, (margin, _) in series["W-LTLS"].items()}))
+    write_page("margins", "Margins and non-zero weights", parts, claims, sets)
     return claims
 
 
-def _draw(data, series) -> str:
+def _draw(data, series) -> Picture:
     figure, axes, file = picture("margins", data, panels=2)
     for at, (ax, label) in enumerate(
         zip(axes, ("average margin |f|", "weights that are not zero (%)"), strict=True)
@@ -70,8 +64,16 @@ def _draw(data, series) -> str:
         widths = sorted({b for by_width in series.values() for b in by_width})
         tidy_axes(ax, "slice width b", label, ticks=widths)
     figure.suptitle(f"Margins and non-zero weights on {title_of(data)}", fontsize=11)
-    return save_picture(figure, file, "average margin and share of non-zero weights against b")
+    return Picture(figure, file, "average margin and share of non-zero weights against b")
+
+
+def _claim(data: str, margins: dict[int, float]) -> Claim:
+    """Whether margins grow at every step, and where they do not."""
+    narrow, wide = min(margins), max(margins)
+    falls = steps_that(lambda step: step <= 0, margins)
+    numbers = f"{margins[narrow]:.2f} at b = {narrow}, {margins[wide]:.2f} at b = {wide}"
+    return Claim(data, "margins grow with b", not falls, numbers + but(falls))
 
 
 if __name__ == "__main__":
-    main(sets_asked_for(__doc__ or ""))
+    run(main, __doc__ or "")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from trials import RESULTS
+from xtrellis import DataError
+from xtrellis.downloads import DownloadError
 
 DEFAULT_SETS = ("icd10cm", "wordnet_hypernym")
 TITLES = {"icd10cm": "ICD-10-CM", "wordnet_hypernym": "WordNet hypernyms"}
@@ -30,6 +34,41 @@ class Claim:
         return f"{'holds' if self.holds else 'DOES NOT HOLD'}: {self.text}, {self.numbers}"
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A figure, to be written beside the page that shows it."""
+
+    figure: Any
+    file: str
+    caption: str
+
+    def __str__(self) -> str:
+        return f"![{self.caption}]({self.file})"
+
+
+# ---------------------------------------------------------------------- how a script runs
+
+
+def run(main: Callable[[list[str]], object], description: str) -> None:
+    """Run a script on the sets that the command line names."""
+    sets = sets_asked_for(description)
+    with one_line_endings("stopped; what is done is kept, the same command goes on from there"):
+        main(sets)
+
+
+@contextmanager
+def one_line_endings(stopped: str) -> Iterator[None]:
+    """End with one line, not a traceback, at Ctrl-C, a failed download or data of no use."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(stopped, file=sys.stderr)
+        sys.exit(130)
+    except (DownloadError, DataError) as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        sys.exit(1)
+
+
 def sets_asked_for(description: str) -> list[str]:
     """Names of sets on the command line."""
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
@@ -37,9 +76,24 @@ def sets_asked_for(description: str) -> list[str]:
     return list(parser.parse_args().sets)
 
 
+def results_folder(sets: Sequence[str]) -> Path:
+    """Folder of pages and pictures: that of the repository is for the default sets alone."""
+    if tuple(sets) == DEFAULT_SETS:
+        return RESULTS
+    return RESULTS / "own" / "-".join(map(short_name, sets))
+
+
+def short_name(data: str) -> str:
+    """Name of a set in names of files."""
+    return Path(data).resolve().name
+
+
 def title_of(data: str) -> str:
     """Name of a set to read."""
-    return TITLES.get(data, Path(data).name)
+    return TITLES.get(data, short_name(data))
+
+
+# ---------------------------------------------------------------------- numbers and tables
 
 
 def mean_and_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -64,10 +118,40 @@ def megabytes(n_bytes: float) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Table in Markdown; the first column to the left, numbers to the right."""
-    lines = [" | ".join(map(str, header)), " | ".join(["---"] + ["---:"] * (len(header) - 1))]
-    lines += [" | ".join(map(str, row)) for row in rows]
-    return "\n".join(f"| {line} |" for line in lines)
+    """Table in Markdown; the first column and text to the left, numbers to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    sides = ["---"] + [
+        "---:" if all(_is_number(row[at]) for row in cells) else "---"
+        for at in range(1, len(header))
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, sides, *cells])
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number, perhaps with its interval or times sign, or a dash for none."""
+    try:
+        [float(word) for word in cell.replace(",", "").split() if word not in ("±", "x", "–")]
+    except ValueError:
+        return False
+    return True
+
+
+def steps_that(fail: Callable[[float], bool], values: dict[int, float]) -> list[str]:
+    """Steps of a figure from one width to the next that are not as a claim has them."""
+    return [
+        f"{values[after] - values[before]:+.2g} from b = {before} to b = {after}"
+        for before, after in pairwise(values)
+        if fail(values[after] - values[before])
+    ]
+
+
+def but(reasons: Iterable[str]) -> str:
+    """End of a claim's numbers: why it does not hold, or nothing."""
+    told = ", ".join(reasons)
+    return f"; but {told}" if told else ""
+
+
+# ---------------------------------------------------------------------- pictures and pages
 
 
 def picture(name: str, data: str, panels: int = 1) -> tuple[Any, Any, str]:
@@ -75,14 +159,7 @@ def picture(name: str, data: str, panels: int = 1) -> tuple[Any, Any, str]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.2 * panels, 4.4), layout="constrained")
-    return figure, figure.subplots(1, panels, squeeze=False)[0], f"{name}_{Path(data).name}.png"
-
-
-def save_picture(figure: Any, file: str, caption: str) -> str:
-    """Write a figure; returns the Markdown that shows it."""
-    RESULTS.mkdir(exist_ok=True)
-    figure.savefig(RESULTS / file, dpi=130)
-    return f"![{caption}]({file})"
+    return figure, figure.subplots(1, panels, squeeze=False)[0], f"{name}_{short_name(data)}.png"
 
 
 def name_points(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
@@ -146,14 +223,26 @@ def _is_free(box: Any, frame: Any, drawn: Any, boxes: Any) -> bool:
     )
 
 
-def write_page(name: str, title: str, parts: Iterable[str], claims: Sequence[Claim]) -> None:
-    """Write a page, and print its claims."""
-    RESULTS.mkdir(exist_ok=True)
+def write_page(
+    name: str,
+    title: str,
+    parts: Iterable[str | Picture],
+    claims: Sequence[Claim],
+    sets: Sequence[str],
+) -> None:
+    """Write a page and its pictures to the folder of these sets, and print its claims."""
+    folder = results_folder(sets)
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = list(parts)
+    for part in parts:
+        if isinstance(part, Picture):
+            part.figure.savefig(folder / part.file, dpi=130)
     checked = [f"- **{title_of(claim.data)}**: {claim}." for claim in claims]
-    content = [f"# {title}", *parts]
+    content = [f"# {title}", *map(str, parts)]
     if checked:
         content += ["## Checked", "\n".join(checked)]
-    (RESULTS / f"{name}.md").write_text("\n\n".join(content) + "\n", encoding="utf-8")
-    print(f"\n{title}: {RESULTS / name}.md")
+    page = folder / f"{name}.md"
+    page.write_text("\n\n".join(content) + "\n", encoding="utf-8")
+    print(f"\n{title}: {page}")
     for claim in claims:
         print(f"  {title_of(claim.data)}: {claim}")

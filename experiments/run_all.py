@@ -3,12 +3,11 @@
     python experiments/run_all.py [set ...]
 
 A set is icd10cm or wordnet_hypernym (bundled, the default), a folder with train.svm and test.svm,
-or one of the paper's five. What is done already is kept in experiments/.cache.
+or one of the paper's five. What is done already is kept in experiments/.cache. Pages of the default
+sets go to experiments/results, those of others to a folder of their own in experiments/results/own.
 """
 
 from __future__ import annotations
-
-import sys
 
 import beyond
 import bound
@@ -16,19 +15,19 @@ import decoding_losses
 import margins
 import sparse_models
 import trade_off
-from output import sets_asked_for, title_of, write_page
+from output import DEFAULT_SETS, run, title_of, write_page
 
 SCRIPTS = (decoding_losses, trade_off, sparse_models, bound, margins, beyond)
 
 
 def main(sets: list[str]) -> None:
     """Run every script, then list all claims."""
-    try:
-        claims = [claim for script in SCRIPTS for claim in script.main(sets)]
-    except KeyboardInterrupt:
-        sys.exit("stopped; what is done is kept, the same command goes on from there")
+    claims = [claim for script in SCRIPTS for claim in script.main(sets)]
+    command = "make paper"
+    if tuple(sets) != DEFAULT_SETS:
+        command = f"python experiments/run_all.py {' '.join(sets)}"
     parts = [
-        "Printed by `make paper`. Each page has its tables and pictures: "
+        f"Printed by `{command}`. Each page has its tables and pictures: "
         + ", ".join(
             f"[{script.__name__.replace('_', ' ')}]({script.__name__}.md)" for script in SCRIPTS
         )
@@ -41,8 +40,8 @@ def main(sets: list[str]) -> None:
             f"## {title_of(data)}: {held} of {len(own)} hold\n\n"
             + "\n".join(f"- {claim}." for claim in own)
         )
-    write_page("README", "The paper's claims, checked", parts, [])
+    write_page("README", "The paper's claims, checked", parts, [], sets)
 
 
 if __name__ == "__main__":
-    main(sets_asked_for(__doc__ or ""))
+    run(main, __doc__ or "")

@@ -89,6 +89,17 @@ def _numbered(y: Any, X_test: Any, y_test: Any) -> tuple[Any, Any, Any]:
     return codes, X_test, np.where(classes[found] == y_test, found, -1)
 
 
+def kept_folder(data: Set, cache: Path) -> Path:
+    """The set as the files that ``peers`` takes, written into the cache if it is not there yet."""
+    folder = cache / "sets" / f"{data.name}-{data.digest}"
+    return folder if is_written(folder) else write_folder(data, folder)
+
+
+def is_written(folder: Path) -> bool:
+    """Whether a folder holds all that :func:`write_folder` writes."""
+    return all((folder / file).is_file() for file in ("train.npz", "test.npz", "labels.npz"))
+
+
 def write_folder(data: Set, folder: Path) -> Path:
     """The set as the files that ``peers`` takes."""
     folder.mkdir(parents=True, exist_ok=True)

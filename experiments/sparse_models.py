@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from output import (
     Claim,
+    Picture,
+    but,
     megabytes,
     picture,
-    save_picture,
-    sets_asked_for,
+    run,
     table,
     title_of,
     write_page,
@@ -26,7 +27,8 @@ COLORS = {"W-LTLS": "#c2410c", "local": "#0b5fd3"}
 
 def main(sets: list[str]) -> list[Claim]:
     """Table and picture for each set."""
-    parts, claims = [__doc__ or ""], []
+    parts: list[str | Picture] = [__doc__ or ""]
+    claims: list[Claim] = []
     for data in sets:
         found = {
             name: {
@@ -53,11 +55,11 @@ def main(sets: list[str]) -> list[Claim]:
         header = ["model", "λ", "file (MB)", "pruned (MB)", "smaller", "accuracy (%)", "pruned (%)"]
         parts += [f"## {title_of(data)}", table(header, rows), _draw(data, found)]
         claims += _claims(data, found)
-    write_page("sparse_models", "Sparse models", parts, claims)
+    write_page("sparse_models", "Sparse models", parts, claims, sets)
     return claims
 
 
-def _draw(data, found) -> str:
+def _draw(data, found) -> Picture:
     figure, (ax,), file = picture("sparse_models", data)
     for name, by_width in found.items():
         full = [(f["file_bytes"] / 1e6, 100 * f["accuracy"]) for f in by_width.values()]
@@ -77,7 +79,7 @@ def _draw(data, found) -> str:
         )
     tidy_axes(ax, "model file (MB)", "test accuracy (%)")
     ax.set_title(f"Pruning on {title_of(data)}", fontsize=11)
-    return save_picture(figure, file, "accuracy against file size before and after pruning")
+    return Picture(figure, file, "accuracy against file size before and after pruning")
 
 
 def _claims(data, found) -> list[Claim]:
@@ -87,8 +89,13 @@ def _claims(data, found) -> list[Claim]:
     numbers = (
         f"{kept[narrow]:.1%} of the weights stay at b = {narrow}, {kept[wide]:.1%} at b = {wide}"
     )
-    return [Claim(data, "wider graphs prune better", kept[wide] < kept[narrow], numbers)]
+    reasons = []
+    if narrow == wide:
+        reasons.append("there is one width only")
+    elif kept[wide] >= kept[narrow]:
+        reasons.append(f"no fewer stay at b = {wide}")
+    return [Claim(data, "wider graphs prune better", not reasons, numbers + but(reasons))]
 
 
 if __name__ == "__main__":
-    main(sets_asked_for(__doc__ or ""))
+    run(main, __doc__ or "")

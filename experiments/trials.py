@@ -115,7 +115,8 @@ def run_trial(spec: Spec) -> dict[str, Any]:
 def warm_up(data: str, training: str, assignment: str, learner: str) -> None:
     """Have kernels compiled, by a small training: that is once for a machine, not for a model."""
     rows = load_set(data)
-    Spec(data, training, 2, assignment, learner).estimator().fit(rows.X[:300], rows.y[:300])
+    some = slice(None, None, max(1, len(rows.y) // 300))  # from all over: rows may be sorted
+    Spec(data, training, 2, assignment, learner).estimator().fit(rows.X[some], rows.y[some])
 
 
 def _measured(model: Any, data: Set) -> dict[str, Any]:
@@ -198,15 +199,21 @@ def run_cached(
 
     found = {key: _read(key) for key in work}
     missing = [key for key, figures in found.items() if figures is None]
+    console = Console(stderr=True)
+    if not missing:
+        console.print(
+            f"{title}: {len(found)} of {len(found)} kept", highlight=False, soft_wrap=True
+        )
+        return found
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=console) as progress:
         task = progress.add_task(title, total=len(missing))
         for key, figures in _results({key: work[key] for key in missing}, workers, stop):
             if "failed" not in figures or figures["failed"].startswith("stopped after"):
@@ -244,8 +251,9 @@ def _path(key: Any) -> Path:
 
 
 def _read(key: Any) -> dict[str, Any] | None:
+    path = _path(key)  # loads the set, whose errors are not those of a file kept
     try:
-        return json.loads(_path(key).read_text())["figures"]
+        return json.loads(path.read_text())["figures"]
     except (OSError, ValueError, KeyError):  # not there, or not whole
         return None
 

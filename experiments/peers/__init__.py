@@ -8,7 +8,9 @@ The data is a folder with ``train.npz`` and ``test.npz`` (sparse matrices), ``la
 ``y_train`` and ``y_test`` (integers from 0), and if there are texts ``train.txt`` and ``test.txt``,
 one a line.
 
-    python -m peers DATA_FOLDER [NAME ...]      (in the folder experiments)
+    python -m peers SET [NAME ...]      (in the folder experiments)
+
+takes such a folder, or what :func:`sets.load_set` takes.
 """
 
 from __future__ import annotations
@@ -45,12 +47,14 @@ class Peer:
     system: str  # module:Class
     environment: str = ""  # peers of one package share theirs; empty: the caller's own
     requirements: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()  # installed without what they ask for themselves
 
 
 _SCIPY = ("numpy", "scipy")
 _VOWPAL = ("vowpal", ("vowpalwabbit==9.11.9", *_SCIPY))
 _NAPKIN = ("napkinxc", ("napkinxc==0.7.2", *_SCIPY))
-_PECOS = ("pecos", ("libpecos==1.2.8", "numpy<2", "scipy"))
+# PECOS asks for torch and more, five gigabytes, for its neural models; its linear ones do without.
+_PECOS = ("pecos", ("numpy<2", "scipy<1.14", "scikit-learn"), ("libpecos==1.2.8",))
 _OMIKUJI = ("omikuji", ("omikuji==0.5.2", *_SCIPY))
 _FASTTEXT = ("fasttext", ("fasttext-numpy2-wheel==0.9.2", *_SCIPY))
 
@@ -113,7 +117,7 @@ def run_peer(
     try:
         python = Path(sys.executable)
         if peer.requirements:
-            python = environment_python(peer.environment, peer.requirements, cache)
+            python = environment_python(peer.environment, peer.requirements, cache, peer.alone)
     except InstallError as error:
         return {"failed": str(error)}
     with tempfile.TemporaryDirectory(prefix="peer-") as work:

@@ -16,18 +16,23 @@ class InstallError(Exception):
     """A peer cannot be installed; the message is the one line to report."""
 
 
-def environment_python(name: str, requirements: tuple[str, ...], cache: Path) -> Path:
-    """Interpreter of an environment with these requirements, made if it is not there yet."""
+def environment_python(
+    name: str, requirements: tuple[str, ...], cache: Path, alone: tuple[str, ...] = ()
+) -> Path:
+    """Interpreter of an environment with these requirements, made if it is not there yet.
+
+    What is in ``alone`` is installed without the packages that it asks for itself.
+    """
     with _MAKING:  # peers of one package share an environment, and may be asked for at once
-        return _made(cache / "envs" / name, requirements)
+        return _made(cache / "envs" / name, requirements, alone)
 
 
 _MAKING = threading.Lock()
 
 
-def _made(folder: Path, requirements: tuple[str, ...]) -> Path:
+def _made(folder: Path, requirements: tuple[str, ...], alone: tuple[str, ...]) -> Path:
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    wanted = "\n".join(requirements)
+    wanted = "\n".join([*requirements, *(f"{package} --no-deps" for package in alone)])
     stamp = folder / STAMP
     if stamp.is_file() and stamp.read_text() == wanted and python.exists():
         return python
@@ -37,6 +42,8 @@ def _made(folder: Path, requirements: tuple[str, ...]) -> Path:
         _run([sys.executable, "-m", "venv", str(folder)])
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _run([*pip, *requirements])
+        if alone:
+            _run([*pip, "--no-deps", *alone])
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -38,9 +38,10 @@ def similarity_bytes(n_classes: int, slice_width: int, X: Any, n_jobs: int | Non
     sums = 3 * 12 * n_nonzeros  # of the rows of each class, in part, and transposed
     inner = 4 * min(X.shape[1], n_nonzeros) * n_columns  # of the products of the SVD
     vectors = 5 * 4 * n_classes * (_DIMENSIONS + 10)
-    table = 2 * 4 * max(min(n_classes, MAX_LINKAGE) ** 2, min(n_classes * slice_width, _MAX_TABLE))
+    linkage = 2 * 4 * min(n_classes, MAX_LINKAGE) ** 2
+    table = 2 * 4 * min(n_classes * slice_width, _MAX_TABLE)  # of k-means
     attempts = min(effective_n_jobs(n_jobs), _STARTS + 1)  # each with a table of its own
-    return sums + inner + vectors + attempts * table
+    return sums + inner + vectors + linkage + attempts * table
 
 
 # ---------------------------------------------------------------------- vectors
