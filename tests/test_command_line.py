@@ -275,6 +275,14 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         assert err.count("\n") == 1
     _, err = run("train", folder / "train.tsv", tmp_path / "model", "--width", "x", code=2)
     assert "--width must be a number or auto" in err
+    for options, message in (
+        (("--training", "paper", "--learner", "svm"), "--training paper is with arow, not"),
+        (("--training", "joint", "--learner", "arow"), "--training joint is with perceptron, not"),
+        (("--training", "joint", "-C", "3"), "-C is of the SVM, and perceptron is trained"),
+        (("--learner", "arow", "-C", "3"), "-C is of the SVM, and arow is trained"),
+    ):
+        _, err = run("train", folder / "train.tsv", tmp_path / "model", *options, code=2)
+        assert message in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

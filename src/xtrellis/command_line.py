@@ -65,6 +65,12 @@ FormatOption = Annotated[
 ]
 TextColumn = Annotated[str, typer.Option(help="Column of a csv file that holds the texts.")]
 LabelColumn = Annotated[str, typer.Option(help="Column of a csv file that holds the labels.")]
+LearnerOption = Annotated[
+    LearnerName | None, typer.Option(help="What is trained; svm if not said.")
+]
+COption = Annotated[
+    float | None, typer.Option("-C", help="Of the SVM: weight of the loss; 1 if not said.")
+]
 Words = Annotated[str, typer.Option(help="Words in a term, or 0 for none.")]
 Characters = Annotated[str, typer.Option(help="Characters in a term, such as 3-5; 0 for none.")]
 MinCount = Annotated[int, typer.Option(help="Texts that a term must occur in.")]
@@ -72,7 +78,7 @@ HashSize = Annotated[
     int | None, typer.Option(help="Hash terms to so many columns; no vocabulary is kept.")
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores.")]
-Seed = Annotated[int, typer.Option(help="Seed of all that is random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all that is random.")]
 Model = Annotated[Path, typer.Argument(help="Model file.", show_default=False)]
 Labelled = Annotated[
     Path, typer.Argument(help="Rows with labels; - is standard input.", show_default=False)
@@ -128,8 +134,8 @@ def train(
     training: Annotated[
         Training, typer.Option(help="How: ours, W-LTLS as in the paper, or LTLS (joint).")
     ] = Training.local,
-    learner: Annotated[LearnerName, typer.Option(help="What is trained.")] = LearnerName.svm,
-    C: Annotated[float, typer.Option("-C", help="Of the SVM: weight of the loss.")] = 1.0,
+    learner: LearnerOption = None,
+    C: COption = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
     trellises: Annotated[
         int, typer.Option(min=1, help="Trellises whose probabilities are averaged.")
@@ -191,8 +197,8 @@ def train(
 def _classifier(
     training: Training,
     width: str | None,
-    learner: LearnerName,
-    C: float,
+    learner: LearnerName | None,
+    C: float | None,
     epochs: int | None,
     jobs: int,
     seed: int,
@@ -200,6 +206,7 @@ def _classifier(
     """Estimator of these options."""
     from . import LTLSClassifier, TrellisClassifier
 
+    _check_learner(training, learner, C)
     common: dict[str, Any] = {"epochs": epochs, "n_jobs": jobs, "random_state": seed}
     common["verbose"] = int(sys.stderr.isatty())
     b: Any = width
@@ -214,7 +221,20 @@ def _classifier(
         return LTLSClassifier(2 if b is None else b, **common)
     if training is Training.paper:
         return TrellisClassifier.paper(b if b is not None else 10, **common)
-    return TrellisClassifier(b, training=training.value, learner=learner.value, C=C, **common)
+    common.update(learner="svm" if learner is None else learner.value, C=1.0 if C is None else C)
+    return TrellisClassifier(b, training=training.value, **common)
+
+
+def _check_learner(training: Training, learner: LearnerName | None, C: float | None) -> None:
+    """Complain of options that would be passed over."""
+    fixed = {Training.paper: LearnerName.arow, Training.joint: LearnerName.perceptron}
+    trained = fixed.get(training, learner or LearnerName.svm)
+    if learner is not None and learner is not trained:
+        raise typer.BadParameter(
+            f"--training {training} is with {trained}, not --learner {learner}"
+        )
+    if C is not None and trained is not LearnerName.svm:
+        raise typer.BadParameter(f"-C is of the SVM, and {trained} is trained")
 
 
 def _of_texts(
@@ -354,8 +374,8 @@ def widths(
     ] = None,
     max_bytes: Annotated[float | None, typer.Option(help="Bytes that weights may take.")] = None,
     training: Annotated[Training, typer.Option(help="How.")] = Training.local,
-    learner: Annotated[LearnerName, typer.Option(help="What is trained.")] = LearnerName.svm,
-    C: Annotated[float, typer.Option("-C", help="Of the SVM: weight of the loss.")] = 1.0,
+    learner: LearnerOption = None,
+    C: COption = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
     words: Words = "1-2",
     characters: Characters = "0",
