@@ -175,6 +175,12 @@ def _draw(data, ours, peers, n_test) -> Picture:
             "prediction, one thread (µs a row)",
         ),
     )
+    numbered = []
+    drawn = [
+        name
+        for name, row in peers.items()
+        if "failed" not in row and name not in ("xtrellis", "wltls", "ltls", "ovr")
+    ]
     for ax, (key, unit, peer_key, peer_unit, label) in zip(axes, costs, strict=True):
         named: list[tuple[float, float, str]] = []
         for name, found in ours.items():
@@ -196,17 +202,22 @@ def _draw(data, ours, peers, n_test) -> Picture:
                 color=colors[name],
                 label=name,
             )
-        for name, row in peers.items():
-            if "failed" in row or name in ("xtrellis", "wltls", "ltls", "ovr"):
-                continue
-            x, y = row[peer_key] / peer_unit, 100 * row["accuracy"]
+        for number, name in enumerate(drawn, 1):
+            x, y = peers[name][peer_key] / peer_unit, 100 * peers[name]["accuracy"]
             color = "#8e44ad" if PEERS[name].stands_for == OURS else "#8a94a6"
             ax.plot(x, y, "D", ms=4.5, color=color)
-            named.append((x, y, PEERS[name].title))
-        ax.margins(0.14, 0.08)
+            named.append((x, y, str(number)))
+        numbered.append(named)
+        ax.margins(0.06, 0.08)
         tidy_axes(ax, label, "test accuracy (%)")
-        figure.draw_without_rendering()  # places the axes, and with them the names
-        name_points(ax, named)
+    # More names than there is room for beside the points: numbers there, and the names below.
+    names = [f"{number} {PEERS[name].title}" for number, name in enumerate(drawn, 1)]
+    half = -(-len(names) // 2)
+    lines = ["     ".join(names[:half]), "     ".join(names[half:])]
+    figure.supxlabel("\n".join(lines), fontsize=8)
+    figure.draw_without_rendering()  # places the axes, and with them the numbers
+    for ax, points in zip(axes, numbered, strict=True):
+        name_points(ax, points)
     figure.suptitle(f"{title_of(data)}: accuracy against size and time", fontsize=11)
     return Picture(figure, file, "accuracy against model size and prediction time")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 @contextmanager
 def training_progress(verbose: int) -> Iterator[Callable[[float, float], None] | None]:
-    """Progress bar of the blocks, with their loss and the time that is left."""
+    """Progress bar of blocks or epochs, with their loss and the time that is left."""
     if not verbose:
         yield None
         return
@@ -37,7 +37,7 @@ def training_progress(verbose: int) -> Iterator[Callable[[float, float], None] |
             progress.update(task, advance=share, loss=loss)
 
         yield report
-        progress.update(task, completed=1.0)  # shares add up to 1 but for rounding
+        progress.update(task, completed=1.0)  # also if training stopped early
 
 
 @contextmanager
