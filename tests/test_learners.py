@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
 from data import topics
-from xtrellis import Arow, AveragedPerceptron, LinearSVM, SklearnLearner
+from xtrellis import Arow, AveragedPerceptron, LinearSVM, SklearnLearner, TrellisClassifier
 from xtrellis.learners import Block, get_learner
 from xtrellis.rows import canonical_csr
 
@@ -135,3 +137,27 @@ def test_sklearn_classifiers_are_folded_into_weights():
 def test_bad_learners(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+class Shrunk(LinearSVM):
+    """A learner of one's own, with a parameter."""
+
+    def __init__(self, C=1.0, factor=1.0):
+        super().__init__(C)
+        self.factor = factor
+
+    def finish(self, block, state):
+        weights, bias = super().finish(block, state)
+        return weights * np.float32(self.factor), bias * np.float32(self.factor)
+
+
+def test_parameters_of_a_learner_are_in_reach():
+    X, y = topics()
+    model = TrellisClassifier(5, learner=Shrunk(factor=0.0), random_state=0)
+    assert model.get_params()["learner__factor"] == 0.0
+    copied = clone(model).set_params(learner__factor=1.0)
+    assert model.learner.factor == 0.0
+    assert copied.fit(X, y).score(X, y) > model.fit(X, y).score(X, y)
+    search = GridSearchCV(model, {"learner__factor": [0.0, 1.0]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"learner__factor": 1.0}
+    assert "learner=Shrunk" in repr(model)

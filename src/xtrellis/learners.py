@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
 from .trellis import IntArray
 
@@ -71,8 +72,11 @@ class Block:
         return np.where((self.targets == edge).any(axis=1), 1, -1)
 
 
-class Learner(ABC):
+class Learner(BaseEstimator, ABC):
     """Trains the edges of a block; the contract is told at the top of this module.
+
+    Parameters of ``__init__`` are as in scikit-learn: kept under their names, so that clones have
+    them and ``GridSearchCV`` reaches them, as ``learner__C``.
 
     Attributes
     ----------
