@@ -12,6 +12,7 @@ from xtrellis import (
     TrellisClassifier,
     VertexSoftmax,
     best_paths,
+    calibration,
     get_loss,
     path_log_probabilities,
 )
@@ -55,7 +56,10 @@ def test_detours_give_the_probability_of_the_best_path(graph, temperature, size)
     np.testing.assert_allclose(found, np.exp(log_p), rtol=1e-3)
 
 
-def test_softmax_temperatures_and_power_are_recovered():
+@pytest.mark.parametrize("small", [0, 2**18])
+def test_softmax_temperatures_and_power_are_recovered(monkeypatch, small):
+    """By kernels, and by NumPy where there is little to do."""
+    monkeypatch.setattr(calibration, "_SMALL", small)
     trellis, rng = Trellis(30, 6), np.random.default_rng(0)
     margins = rng.uniform(-2, 1.5, (4000, trellis.n_edges))
     truth = VertexSoftmax((0.5, 1.5, 1.0), power=2)
@@ -120,10 +124,12 @@ def test_rows_in_order_of_their_class_calibrate_alike():
     assert abs(shares.mean() - model.score(X, y)) < 0.06
 
 
-def test_ties_are_not_all_right():
+@pytest.mark.parametrize("small", [0, 2**18])
+def test_ties_are_not_all_right(monkeypatch, small):
     """Rows without known features: of K paths that cost the same, one is right."""
+    monkeypatch.setattr(calibration, "_SMALL", small)
     trellis = Trellis(40, 4)
-    margins = np.zeros((3000, trellis.n_edges))
+    margins = np.zeros((3000, trellis.n_edges), np.float32)
     paths = np.random.default_rng(0).integers(0, 40, 3000)
     margins[:1000, :] = np.random.default_rng(1).standard_normal((1000, trellis.n_edges))
     paths[:1000] = shortest_paths(trellis, -margins[:1000])

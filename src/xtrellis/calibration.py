@@ -28,6 +28,7 @@ _STARTS = {0: 0.25, 2: 0.6, 3: 1.4}
 _BOUNDS = 0.02, 50.0
 _ENOUGH = 1_000  # rows to fit the temperature of whole paths on
 _PART = 250  # of them that a thread takes at a time
+_SMALL = 2**18  # numbers: for fewer, NumPy is done before a kernel would be compiled
 _COLD = np.float32(1e6)  # 1 / T at which only paths without a detour have a probability
 _PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
 
@@ -97,6 +98,8 @@ def fit_temperature(
     # Some of them from all over: callers' rows may come class by class.
     some = np.random.default_rng(0).permutation(len(paths))[:_ENOUGH]
     margins, paths, weights = margins[some], paths[some], weights[some]
+    if margins.size < _SMALL:
+        margins = margins.astype(np.float64)  # float32 goes to kernels
     width, digits, _ = layout(trellis)
     detours = np.empty((len(paths), trellis.n_edges), np.float32)
     probabilities = np.empty(len(paths))
@@ -188,7 +191,11 @@ def _softmax_loss(
 
     def loss(temperature: float) -> float:
         scale = np.float32(1 / temperature)
-        return float(calibrate.softmax_log_sums(finite, weights, scale)) - own / temperature
+        if finite.size < _SMALL:
+            log_sums = float(weights @ np.log(np.exp(finite * scale).sum(axis=1)))
+        else:
+            log_sums = float(calibrate.softmax_log_sums(finite, weights, scale))
+        return log_sums - own / temperature
 
     return loss
 
