@@ -85,43 +85,18 @@ def main(sets: list[str]) -> list[Claim]:
 def _draw(data, widths, of, picked) -> Picture:
     figure, (left, right), file = picture("bound", data, panels=2)
     x = [of(b, "dense_bytes")[0] / 1e6 for b in widths]
-    left.plot(
-        x,
-        [np.mean(of(b, "average_binary_loss")) for b in widths],
-        "o-",
-        ms=5,
-        lw=1.3,
-        color="#1d2633",
-        label="average binary loss ε",
-    )
-    left.set_yscale("log")
-    right.plot(
-        x,
-        [np.mean(of(b, "error_bound")) for b in widths],
-        "o-",
-        ms=5,
-        lw=1.3,
-        color="#0b5fd3",
-        label="bound ℓε / (ρ L(0))",
-    )
-    right.plot(
-        x,
-        [np.mean(of(b, "training_error")) for b in widths],
-        "s-",
-        ms=5,
-        lw=1.3,
-        color="#c2410c",
-        label="training error",
-    )
-    right.plot(
-        x,
-        [1 - np.mean(of(b, "accuracy")) for b in widths],
-        "^-",
-        ms=5,
-        lw=1.3,
-        color="#5f6b7a",
-        label="test error",
-    )
+    means = {
+        key: np.array([np.mean(of(b, key)) for b in widths])
+        for key in ("average_binary_loss", "error_bound", "training_error", "accuracy")
+    }
+    for ax, y, marker, color, label in (
+        (left, means["average_binary_loss"], "o-", "#1d2633", "average binary loss ε"),
+        (right, means["error_bound"], "o-", "#0b5fd3", "bound ℓε / (ρ L(0))"),
+        (right, means["training_error"], "s-", "#c2410c", "training error"),
+        (right, 1 - means["accuracy"], "^-", "#5f6b7a", "test error"),
+    ):
+        ax.plot(x, y, marker, ms=5, lw=1.3, color=color, label=label)
+        ax.set_yscale("log")
     right.axvline(
         of(picked, "dense_bytes")[0] / 1e6,
         color="#b8c0cc",
@@ -129,7 +104,6 @@ def _draw(data, widths, of, picked) -> Picture:
         lw=1,
         label=f"picked: b = {picked}",
     )
-    right.set_yscale("log")
     tidy_axes(left, "dense model size (MB)", "average binary loss")
     tidy_axes(right, "dense model size (MB)", "error and its bound")
     figure.suptitle(f"W-LTLS on {title_of(data)}", fontsize=11)

@@ -22,6 +22,7 @@ import xtrellis.model_file as model_file
 from data import topics
 from strategies import graphs, margins, tied_margins
 from test_model_file import assert_same, told, write
+from test_pruning import assert_bad_pruning_is_refused
 from test_text import reports
 from xtrellis import (
     LTLSClassifier,
@@ -312,17 +313,7 @@ def test_what_may_be_lost_is_of_the_ensembles_accuracy(fitted, data, max_drop):
 
 def test_pruning_that_cannot_be(fitted, data):
     X, y = data
-    model = copy.copy(fitted)
-    with pytest.raises(ValueError, match=r"needs validation rows X and y .*, or a threshold"):
-        model.prune()
-    with pytest.raises(ValueError, match="max_drop must be"):
-        model.prune(X, y, max_drop=1.5)
-    with pytest.raises(ValueError, match="threshold must be at least 0"):
-        model.prune(threshold=-1.0)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.prune(X, y[:-1])
-    with pytest.raises(NotFittedError):
-        TrellisEnsemble().prune(threshold=0.1)
+    assert_bad_pruning_is_refused(copy.copy(fitted), X, y)
     huge = copy.deepcopy(fitted)
     huge.estimators_[2].weights_.values[:] += np.float32(1e6)
     huge.estimators_[2].weights_.dense[:] += np.float32(1e6)

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from data import shared_set, topics
 from xtrellis import LTLSClassifier, TrellisClassifier
@@ -100,9 +101,7 @@ def test_pruned_model_goes_on_learning(rows):
     assert model.score(X[1000:], y[1000:]) > before - 0.02
 
 
-def test_bad_input(fitted, rows):
-    X, y = rows
-    model = copy.copy(fitted)
+def assert_bad_pruning_is_refused(model, X, y):
     with pytest.raises(ValueError, match=r"needs validation rows X and y .*, or a threshold"):
         model.prune()
     with pytest.raises(ValueError, match="max_drop must be"):
@@ -114,7 +113,13 @@ def test_bad_input(fitted, rows):
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         model.prune(X, y, sample_weight=np.zeros(len(y)))
     with pytest.raises(ValueError, match="not fitted"):
-        TrellisClassifier().prune(X, y)
+        clone(model).prune(X, y)
+
+
+def test_bad_input(fitted, rows):
+    X, y = rows
+    model = copy.copy(fitted)
+    assert_bad_pruning_is_refused(model, X, y)
     assert model.weights_ is fitted.weights_
     huge = copy.copy(fitted)
     huge.weights_ = copy.copy(huge.weights_)

@@ -17,14 +17,13 @@ Once k of the classes named are above tau no other can be among the k best; unti
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -33,6 +32,7 @@ from .decoding import checked_costs, checked_k, k_shortest_paths, log_probabilit
 from .losses import FloatArray
 from .path_assignment import PathAssignment
 from .prediction import (
+    RowClassifier,
     TrellisPredictor,
     accuracy_above,
     all_or_nothing,
@@ -52,7 +52,7 @@ _SLACK = 1e-9  # what rounding may do to a probability, as a share of it
 _ENTRIES = 2**20  # classes that are looked up at once, over all rows and trellises
 
 
-class TrellisEnsemble(ClassifierMixin, BaseEstimator):
+class TrellisEnsemble(RowClassifier):
     """Several trellises that differ in their seed; predictions by their mean probability.
 
     Model and training take ``n_estimators`` times as much as of one trellis, and any prediction the
@@ -221,13 +221,7 @@ class TrellisEnsemble(ClassifierMixin, BaseEstimator):
         n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
         return in_threads(of_chunk, pairwise(cuts), n_jobs)
 
-    def _checked_rows(self, X: Any) -> Any:
-        """Rows as the kernels take them."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
-        return canonical_csr(X)
-
-    # ------------------------------------------------------------------ smaller, and in a file
+    # ------------------------------------------------------------------ a smaller model
 
     def prune(
         self,
@@ -257,27 +251,6 @@ class TrellisEnsemble(ClassifierMixin, BaseEstimator):
                 )
             self.pruning_ = prune_models(self.estimators_, accuracy, max_drop, threshold, half)
         return self
-
-    def save(self, path: str | os.PathLike[str]) -> int:
-        """Write the fitted model to one file; returns its size in bytes.
-
-        See :func:`~xtrellis.save_model`.
-        """
-        from .model_file import save_model
-
-        return save_model(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """Read a model from a file; see :func:`~xtrellis.load_model`."""
-        from .model_file import load_model_of
-
-        return load_model_of(cls, path, verify)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 # ---------------------------------------------------------------------- what one trellis says

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -89,16 +89,27 @@ def load_model(path: PathLike, *, verify: bool = True) -> Any:
         return unpack(arrays, facts, verify)
 
 
-def load_model_of(estimator: Any, path: PathLike, verify: bool) -> Any:
-    """Read a model from a file that must hold one of this class."""
-    model = load_model(path, verify=verify)
-    if not isinstance(model, estimator):
-        found = type(model).__name__
-        raise ModelFileError(
-            f"{os.fspath(path)}: it holds a {found}, not a {estimator.__name__}: load it with "
-            f"{found}.load or xtrellis.load_model"
-        )
-    return model
+class Saved:
+    """What every estimator here can do: be saved to a file and loaded from it."""
+
+    def save(self, path: PathLike) -> int:
+        """Write the fitted model to one file; returns its size in bytes.
+
+        See :func:`~xtrellis.save_model`.
+        """
+        return save_model(self, path)
+
+    @classmethod
+    def load(cls, path: PathLike, *, verify: bool = True) -> Self:
+        """Read a model of this class from a file; see :func:`~xtrellis.load_model`."""
+        model = load_model(path, verify=verify)
+        if not isinstance(model, cls):
+            found = type(model).__name__
+            raise ModelFileError(
+                f"{os.fspath(path)}: it holds a {found}, not a {cls.__name__}: load it with "
+                f"{found}.load or xtrellis.load_model"
+            )
+        return model
 
 
 # ---------------------------------------------------------------------- the file itself

@@ -7,7 +7,6 @@ Data flows one way: rows to margins (``weights``), margins to costs (``losses``)
 from __future__ import annotations
 
 import copy
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from . import diagnostics, pruning
 from .codebook import Code
 from .decoding import k_best_paths, layout, path_log_probabilities, shortest_paths
 from .losses import DecodingLoss, VertexSoftmax, get_loss
+from .model_file import Saved
 from .path_assignment import PathAssignment
 from .pruning import Pruning
 from .rows import canonical_csr
@@ -63,8 +63,23 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         raise
 
 
-class TrellisPredictor(ClassifierMixin, BaseEstimator):
-    """Base of the estimators: predictions from weights, a trellis, an assignment and losses."""
+class RowClassifier(Saved, ClassifierMixin, BaseEstimator):
+    """Base of all estimators that take rows of features."""
+
+    def _checked_rows(self, X: Any) -> Any:
+        """Rows as the kernels take them."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
+        return canonical_csr(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class TrellisPredictor(RowClassifier):
+    """Base of those with one trellis: predictions from its weights, assignment and losses."""
 
     classes_: npt.NDArray[Any]
     trellis_: Trellis
@@ -230,12 +245,6 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
         for start in range(0, X.shape[0], size):
             yield canonical_csr(X[start : start + size])
 
-    def _checked_rows(self, X: Any) -> Any:
-        """Rows as the kernels take them."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
-        return canonical_csr(X)
-
     def _encode(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
@@ -338,24 +347,6 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
             paths.append(shortest_paths(self.trellis_, costs))
         return self.assignment_.class_of_path[np.concatenate(paths)]
 
-    # ------------------------------------------------------------------ the model file
-
-    def save(self, path: str | os.PathLike[str]) -> int:
-        """Write the fitted model to one file; returns its size in bytes.
-
-        See :func:`~xtrellis.save_model`.
-        """
-        from .model_file import save_model
-
-        return save_model(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """Read a model from a file; see :func:`~xtrellis.load_model`."""
-        from .model_file import load_model_of
-
-        return load_model_of(cls, path, verify)
-
     # ------------------------------------------------------------------ diagnostics
 
     def diagnose(self, X: Any, y: Any, loss: Any = "squared_hinge") -> diagnostics.Diagnosis:
@@ -384,11 +375,6 @@ class TrellisPredictor(ClassifierMixin, BaseEstimator):
             label = y[codes < 0][:1].tolist()[0]
             raise ValueError(f"y holds a label that is not in classes: {label!r}")
         return codes
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def fused_kernel(

@@ -11,7 +11,6 @@ scikit-learn splits and counts. Columns are the terms seen in training or, for s
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .classifier import TrellisClassifier
+from .model_file import Saved
 from .prediction import TrellisPredictor, all_or_nothing, check_integer
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Lengths = tuple[int, int]
 WORD = r"(?u)\b\w+\b"  # single letters and digits, too: they tell diagnoses and products apart
 
 
-class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
+class TrellisTextClassifier(Saved, ClassifierMixin, BaseEstimator):
     """Classifier of texts: TF-IDF features and a trellis classifier in one.
 
     Parameters
@@ -186,19 +186,6 @@ class TrellisTextClassifier(ClassifierMixin, BaseEstimator):
         rows = None if X is None else self.transform(X)
         self._fitted().prune(rows, y, **options)
         return self
-
-    def save(self, path: str | os.PathLike[str]) -> int:
-        """Write the fitted model, features included, to one file; returns its size in bytes."""
-        from .model_file import save_model
-
-        return save_model(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """Read a model from a file; see :func:`~xtrellis.load_model`."""
-        from .model_file import load_model_of
-
-        return load_model_of(cls, path, verify)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
