@@ -153,15 +153,10 @@ def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
             ax.plot(size, value, "o", ms=12, mfc="none", mec=_INK, mew=1.6, ls="", label="chosen")
             ax.axvline(size, color=_EDGE, lw=1, ls="--", zorder=0)
         _name_point(ax, f"b = {trial.slice_width}\n{value:.3g}", (size, value))
-    ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter("{x:.3g}" if max(sizes) < 10 * min(sizes) else "")
     ax.margins(0.08, 0.18)
-    ax.set_xlabel("weights (MB)")
-    ax.set_ylabel(f"training error and {'its bound' if by_bound else label}")
+    tidy_axes(ax, "weights (MB)", f"training error and {'its bound' if by_bound else label}")
     ax.set_title(f"slice width chosen: b = {selection.slice_width}")
-    ax.legend(frameon=False)
     return ax
 
 
@@ -241,7 +236,7 @@ def _name_point(ax: Axes, text: str, point: tuple[float, float]) -> None:
     ax.annotate(
         text,
         point,
-        (0, 7),
+        (0, 9),
         textcoords="offset points",
         ha="center",
         fontsize=8,
