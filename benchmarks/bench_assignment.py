@@ -15,7 +15,7 @@ import time
 import numpy as np
 from scipy import sparse
 
-from xtrellis import Trellis, similarity_assignment
+from xtrellis.graph import Trellis, similarity_assignment
 
 
 def hierarchical_rows(n_classes: int, n_features: int = 100_000, seed: int = 0):

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from xtrellis import Trellis, best_paths, k_best_paths
+from xtrellis.decoding import best_paths, k_best_paths
+from xtrellis.graph import Trellis
 
 N_FEATURES, N_NONZEROS = 20_000, 100
 RESULTS = Path(__file__).parent / "results"

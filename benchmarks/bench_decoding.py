@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from sets import load
-from xtrellis import TrellisClassifier, best_paths
+from xtrellis import TrellisClassifier
+from xtrellis.decoding import best_paths
 
 SETS = {
     "clinc150": [None],

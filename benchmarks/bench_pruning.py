@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 from sets import load
-from xtrellis import TrellisClassifier, held_out_threshold, load_model
+from xtrellis import TrellisClassifier, load_model
+from xtrellis.learning import held_out_threshold
 
 SETTINGS = {
     "icd10cm": {

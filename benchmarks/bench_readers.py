@@ -17,7 +17,8 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from sets import FOLDER
-from xtrellis import load_icd10cm, load_wordnet, read_svmlight
+from xtrellis import load_icd10cm, load_wordnet
+from xtrellis.data import read_svmlight
 
 
 def best_time(function, tries: int = 5) -> float:

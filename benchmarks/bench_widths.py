@@ -13,7 +13,8 @@ import time
 import numpy as np
 
 from sets import load
-from xtrellis import TrellisClassifier, default_slice_width
+from xtrellis import TrellisClassifier
+from xtrellis.selection import default_slice_width
 
 SETS = [
     "sector_pdsparse_partial",

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from trials import RESULTS
-from xtrellis import DataError
-from xtrellis.downloads import DownloadError
+from xtrellis.data import DataError
+from xtrellis.data.downloads import DownloadError
 
 DEFAULT_SETS = ("icd10cm", "wordnet_hypernym")
 TITLES = {"icd10cm": "ICD-10-CM", "wordnet_hypernym": "WordNet hypernyms"}

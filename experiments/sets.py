@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from xtrellis import fetch_paper_set, load_icd10cm, load_wordnet
-from xtrellis.datasets import PAPER_SETS
-from xtrellis.readers import read_svmlight
+from xtrellis import load_icd10cm, load_wordnet
+from xtrellis.data import fetch_paper_set
+from xtrellis.data.datasets import PAPER_SETS
+from xtrellis.data.readers import read_svmlight
 from xtrellis.text import TextFeatures
 
 BUNDLED = {"icd10cm": (load_icd10cm, (1, 2)), "wordnet_hypernym": (load_wordnet, (1, 1))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sets import load_set
 from trials import SEEDS, Spec, local_spec, ltls_spec, paper_spec
-from xtrellis import default_slice_width
+from xtrellis.selection import default_slice_width
 
 _PAPER_WIDTHS = {
     "icd10cm": (2, 3, 5, 7, 10, 15, 20, 30, 40),

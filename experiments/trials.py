@@ -21,14 +21,10 @@ import numpy as np
 
 import xtrellis
 from sets import Set, load_set
-from xtrellis import (
-    LTLSClassifier,
-    TrellisClassifier,
-    best_paths,
-    get_loss,
-    held_out_threshold,
-)
-from xtrellis.files import replacing
+from xtrellis import LTLSClassifier, TrellisClassifier
+from xtrellis.decoding import best_paths, get_loss
+from xtrellis.learning import held_out_threshold
+from xtrellis.model.atomic import replacing
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"

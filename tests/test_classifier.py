@@ -15,13 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from data import shared_set, topics
-from xtrellis import (
-    LTLSClassifier,
-    TrellisClassifier,
-    VertexSoftmax,
-    best_paths,
-)
+from samples import shared_set, topics
+from xtrellis import LTLSClassifier, TrellisClassifier
+from xtrellis.decoding import VertexSoftmax, best_paths
 
 
 @pytest.fixture(scope="module")

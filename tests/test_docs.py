@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from data import topics
+from samples import topics
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from data import topics
+from samples import topics
 from strategies import graphs
-from xtrellis import GreedyAssignment, LTLSClassifier, Trellis
-from xtrellis.decoding import best_paths, layout
+from xtrellis import LTLSClassifier
+from xtrellis._arrays import canonical_csr
+from xtrellis.decoding.paths import best_paths, layout
+from xtrellis.graph import GreedyAssignment, Trellis
 from xtrellis.kernels.joint import path_edges
+from xtrellis.learning.rows import online_rows, visiting_order
 from xtrellis.ltls import train_jointly
-from xtrellis.rows import canonical_csr, online_rows, visiting_order
 
 
 @given(graphs())

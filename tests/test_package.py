@@ -33,5 +33,5 @@ def test_public_names_have_docstrings_with_examples(name):
 
 def test_names_are_listed_and_unknown_ones_refused():
     assert set(PUBLIC) <= set(dir(xtrellis))
-    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="attribute nonsense"):
         xtrellis.nonsense  # noqa: B018

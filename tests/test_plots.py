@@ -9,8 +9,8 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
-from xtrellis import Trellis, draw_trellis
-from xtrellis.plots import _PATH
+from xtrellis.graph import Trellis
+from xtrellis.plots import _PATH, draw_trellis
 
 
 @pytest.fixture(autouse=True)

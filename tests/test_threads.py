@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from xtrellis.threads import in_threads
+from xtrellis._threads import in_threads
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 4, -1])

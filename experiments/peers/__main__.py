@@ -11,7 +11,7 @@ from output import one_line_endings
 from peers import PEERS, run_peer
 from sets import BUNDLED, is_written, kept_folder, load_set
 from trials import CACHE
-from xtrellis.datasets import PAPER_SETS
+from xtrellis.data.datasets import PAPER_SETS
 
 _SET = (
     f"{' or '.join(BUNDLED)}; a folder with train.svm and test.svm; one of the paper's sets "

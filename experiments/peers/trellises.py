@@ -8,13 +8,8 @@ from typing import Any
 import numpy as np
 
 from peers.system import IntArray, System
-from xtrellis import (
-    LTLSClassifier,
-    TrellisClassifier,
-    TrellisEnsemble,
-    held_out_threshold,
-    load_model,
-)
+from xtrellis import LTLSClassifier, TrellisClassifier, TrellisEnsemble, load_model
+from xtrellis.learning import held_out_threshold
 
 
 class Trellis(System):

@@ -1,6 +1,6 @@
 """``python -m xtrellis``: the command, where its script is not on the path."""
 
-from .command_line import app
+from .command.app import app
 
 if __name__ == "__main__":
     app(prog_name="xtrellis")

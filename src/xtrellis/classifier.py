@@ -18,45 +18,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from . import calibration
-from .codebook import Code
-from .learners import Learner, get_learner
-from .losses import DecodingLoss, get_loss
-from .path_assignment import (
+from ._arrays import IntArray, canonical_csr
+from ._checks import check_fraction, check_integer, check_jobs, check_memory, row_weights
+from ._progress import training_progress
+from .base import TrellisPredictor, all_or_nothing
+from .decoding import calibration
+from .decoding.losses import DecodingLoss, get_loss
+from .graph.assignment import (
     PathAssignment,
     given_assignment,
     random_assignment,
     similarity_assignment,
 )
-from .prediction import (
-    TrellisPredictor,
-    all_or_nothing,
-    check_fraction,
-    check_integer,
-    check_jobs,
-    row_weights,
-)
-from .progress import training_progress
-from .rows import (
-    TrainingRows,
-    canonical_csr,
-    hold_out_rows,
-    merge_rows,
-    online_rows,
-    prepare_rows,
-)
-from .similarity import similarity_bytes
-from .training import (
-    History,
-    OnlineBlocks,
-    ResidentBlocks,
-    TrainedEdges,
-    check_memory,
-    train_edges,
-)
-from .trellis import IntArray, Trellis
-from .weights import EdgeWeights
-from .width_selection import default_slice_width, select_slice_width
+from .graph.codebook import Code
+from .graph.similarity import similarity_bytes
+from .graph.trellis import Trellis
+from .learning.learners import Learner, get_learner
+from .learning.rows import TrainingRows, hold_out_rows, merge_rows, online_rows, prepare_rows
+from .learning.training import History, OnlineBlocks, ResidentBlocks, TrainedEdges, train_edges
+from .model.weights import EdgeWeights
+from .selection.widths import default_slice_width, select_slice_width
 
 _SAMPLE = 2_000  # training rows that the training error is measured on
 
@@ -89,7 +70,7 @@ class TrellisClassifier(TrellisPredictor):
         Which class is which path; or the path of each class, in the order of ``classes_``.
     decoding : str, callable or decoding loss, default="auto"
         Loss that paths are judged by. "auto" is the exponential loss for independent training, and
-        for local training a :class:`~xtrellis.VertexSoftmax` fitted on held-out rows.
+        for local training a :class:`~xtrellis.decoding.VertexSoftmax` fitted on held-out rows.
     epochs : int or None, default=None
         Passes over the rows; None leaves it to the learner.
     C : float, default=1.0

@@ -27,22 +27,15 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._arrays import FloatArray, IntArray, canonical_csr
+from ._checks import check_integer, check_pruning
+from ._threads import in_threads
+from .base import RowClassifier, TrellisPredictor, accuracy_above, all_or_nothing
 from .classifier import TrellisClassifier
-from .decoding import checked_costs, checked_k, k_shortest_paths, log_probabilities
-from .losses import FloatArray
-from .path_assignment import PathAssignment
-from .prediction import (
-    RowClassifier,
-    TrellisPredictor,
-    accuracy_above,
-    all_or_nothing,
-    check_integer,
-    check_pruning,
-)
-from .pruning import Pruning, prune_models
-from .rows import canonical_csr
-from .threads import in_threads
-from .trellis import IntArray, Trellis
+from .decoding.paths import checked_costs, checked_k, k_shortest_paths, log_probabilities
+from .graph.assignment import PathAssignment
+from .graph.trellis import Trellis
+from .learning.pruning import Pruning, prune_models
 
 Result = TypeVar("Result")
 Floats = npt.NDArray[np.float64]

@@ -15,22 +15,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from . import calibration
-from .decoding import layout
-from .losses import get_loss
-from .path_assignment import GreedyAssignment, PathAssignment
-from .prediction import (
-    TrellisPredictor,
-    all_or_nothing,
-    check_fraction,
-    check_integer,
-    check_jobs,
-)
-from .progress import training_progress
-from .rows import TrainingRows, canonical_csr, hold_out_rows, prepare_rows, visiting_order
-from .training import History
-from .trellis import IntArray, Trellis
-from .weights import EdgeWeights, finish_block, join_blocks
+from ._arrays import IntArray, canonical_csr
+from ._checks import check_fraction, check_integer, check_jobs
+from ._progress import training_progress
+from .base import TrellisPredictor, all_or_nothing
+from .decoding import calibration
+from .decoding.losses import get_loss
+from .decoding.paths import layout
+from .graph.assignment import GreedyAssignment, PathAssignment
+from .graph.trellis import Trellis
+from .learning.rows import TrainingRows, hold_out_rows, prepare_rows, visiting_order
+from .learning.training import History
+from .model.weights import EdgeWeights, finish_block, join_blocks
 
 
 class LTLSClassifier(TrellisPredictor):

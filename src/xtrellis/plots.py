@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .trellis import Trellis, checked_integer
+from ._checks import checked_integer
+from .graph.trellis import Trellis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .width_selection import WidthSelection
+    from .selection.widths import WidthSelection
 
 _MAX_EDGES = 5_000  # more than this is a black rectangle
 _EDGE, _EXIT, _PATH, _INK = "#b8c0cc", "#8a94a6", "#0b5fd3", "#1d2633"
@@ -50,7 +51,8 @@ def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = No
 
     Examples
     --------
-    >>> from xtrellis import Trellis, draw_trellis
+    >>> from xtrellis.graph import Trellis
+    >>> from xtrellis.plots import draw_trellis
     >>> ax = draw_trellis(Trellis(9, 2), path=3)
     >>> ax.get_title()
     'K = 9, b = 2: 14 edges, path 3'
@@ -130,7 +132,8 @@ def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from xtrellis import draw_widths, select_slice_width
+    >>> from xtrellis.plots import draw_widths
+    >>> from xtrellis import select_slice_width
     >>> X, y = load_digits(return_X_y=True)
     >>> selection = select_slice_width(X / 16, y, widths=[2, 4], random_state=0)
     >>> draw_widths(selection).get_xlabel()
@@ -183,7 +186,7 @@ def draw_trade_off(
 
     Examples
     --------
-    >>> from xtrellis import draw_trade_off
+    >>> from xtrellis.plots import draw_trade_off
     >>> draw_trade_off(
     ...     {"ours": [(0.5, 89.4, "b = 40"), (0.3, 88.5, "b = 10")], "OVR": [(30, 89.0, "")]},
     ...     "model file (MB)").get_xlabel()

@@ -22,9 +22,10 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ._checks import check_integer
+from .base import TrellisPredictor, all_or_nothing
 from .classifier import TrellisClassifier
-from .model_file import Saved
-from .prediction import TrellisPredictor, all_or_nothing, check_integer
+from .model.model_file import SavableMixin
 
 if TYPE_CHECKING:
     from .ensemble import TrellisEnsemble
@@ -34,7 +35,7 @@ Lengths = tuple[int, int]
 WORD = r"(?u)\b\w+\b"  # single letters and digits, too: they tell diagnoses and products apart
 
 
-class TrellisTextClassifier(Saved, ClassifierMixin, BaseEstimator):
+class TrellisTextClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
     """Classifier of texts: TF-IDF features and a trellis classifier in one.
 
     Parameters

@@ -1,0 +1,29 @@
+"""Array types, and rows in the one form that the kernels are compiled for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+Float32Array = npt.NDArray[np.float32]
+FloatArray = npt.NDArray[np.floating[Any]]
+
+
+def canonical_csr(X: Any) -> Any:
+    """CSR of float32 in the one form the kernels are compiled for: sorted, 32-bit, writeable."""
+    from scipy import sparse
+
+    X = sparse.csr_matrix(X, dtype=np.float32)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    index_type = np.int32 if max(X.nnz, X.shape[1]) < 2**31 else np.int64
+    parts = [X.data, X.indices.astype(index_type, copy=False), X.indptr.astype(np.int64)]
+    parts = [part if part.flags.writeable else part.copy() for part in parts]
+    result = sparse.csr_matrix(X.shape, dtype=np.float32)
+    result.data, result.indices, result.indptr = parts
+    result.has_canonical_format = True
+    return result

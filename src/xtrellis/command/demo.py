@@ -1,0 +1,338 @@
+"""The demonstration: from raw text to a small model, on ICD-10-CM diagnosis wordings.
+
+Trains LTLS, the paper's W-LTLS and our training at several widths, and one-vs-rest; chooses a
+width by the bound; prunes and saves a model; classifies some sentences. Leaves the model, pictures
+and one page with all of it in a folder.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..classifier import TrellisClassifier
+from ..command import report
+from ..data.datasets import TextSplit, load_icd10cm
+from ..graph.trellis import Trellis
+from ..learning.pruning import held_out_threshold
+from ..ltls import LTLSClassifier
+from ..model.model_file import load_model
+from ..selection.widths import WidthSelection, select_slice_width
+from ..text import TextFeatures, TrellisTextClassifier
+
+SENTENCES = (
+    "second degree burn of the left hand",
+    "type 2 diabetes with kidney disease",
+    "closed fracture of the right wrist after a fall",
+    "bitten by a dog",
+    "chronic sinus infection",
+    "premature baby with jaundice",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row of the table."""
+
+    family: str
+    name: str
+    label: str
+    n_edges: int
+    accuracy: float
+    model_bytes: int
+    row_microseconds: float
+    train_seconds: float
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As shown."""
+        return (
+            self.name,
+            f"{self.n_edges:,}",
+            f"{self.accuracy:.2%}",
+            f"{self.model_bytes / 1e6:.2f} MB",
+            f"{self.row_microseconds:.1f} us",
+            f"{self.train_seconds:.1f} s",
+        )
+
+
+HEADER = ("model", "edges", "accuracy", "file", "a row", "training")
+
+
+def run(output: Path, n_jobs: int = -1) -> None:
+    """Run all of it."""
+    output.mkdir(parents=True, exist_ok=True)
+    data = load_icd10cm()
+    print(
+        f"ICD-10-CM: {len(data.train_texts):,} training texts, {len(data.test_texts):,} test "
+        f"texts, {len(np.unique(data.train_labels)):,} classes",
+        flush=True,
+    )
+    features = TextFeatures((1, 2), None, None)
+    X = features.fit_transform(data.train_texts, 1)
+    X_test = features.transform(data.test_texts)
+    results = compare(X, data.train_labels, X_test, data.test_labels, output, n_jobs)
+    selection = choose_width(X, data.train_labels, n_jobs)
+    model, saved = ship(data, output, n_jobs)
+    results.append(saved)
+    answers = classify(model, data)
+    figures = draw(results, selection, output)
+    write_report(output, data, results, selection, answers, figures)
+
+
+def compare(X: Any, y: Any, X_test: Any, y_test: Any, output: Path, n_jobs: int) -> list[Result]:
+    """Train every kind of model, and measure it."""
+    common: dict[str, Any] = {"n_jobs": n_jobs, "random_state": 0}
+    n_classes = len(np.unique(y))
+    systems: list[tuple[str, str, str, Any]] = [
+        ("LTLS", "LTLS", "", LTLSClassifier(**common)),
+        *(
+            ("W-LTLS", f"W-LTLS as in the paper, b = {b}", f"b = {b}", _paper(b, common))
+            for b in (2, 5, 10, 20)
+        ),
+        *(
+            ("local", f"local, C = 3, b = {b}", f"b = {b}", TrellisClassifier(b, C=3, **common))
+            for b in (5, 10, 20, 40)
+        ),
+        ("one-vs-rest", "one-vs-rest SVM", "", _one_vs_rest(n_classes, common)),
+    ]
+    print("compiling kernels, once on a machine ...", flush=True)
+    for model in (systems[0][3], _paper(5, common), TrellisClassifier(5), _one_vs_rest(50, {})):
+        few = clone(model).fit(X[:2_000], np.arange(min(2_000, X.shape[0])) % 50)
+        few.predict_top_k(X[:10])
+        few.predict(X[:10])
+    print(_line(HEADER), flush=True)
+    results = []
+    for family, name, label, model in systems:
+        start = time.perf_counter()
+        model.fit(X, y)
+        seconds = time.perf_counter() - start
+        results.append(_measured(family, name, label, model, X_test, y_test, seconds, output))
+        print(_line(results[-1].cells), flush=True)
+    return results
+
+
+def _paper(b: int, common: dict[str, Any]) -> TrellisClassifier:
+    return TrellisClassifier.paper(b, epochs=5, **common)
+
+
+def _one_vs_rest(n_classes: int, common: dict[str, Any]) -> TrellisClassifier:
+    return TrellisClassifier(
+        n_classes, training="independent", assignment="random", calibration=0.0, **common
+    )
+
+
+def _measured(
+    family: str,
+    name: str,
+    label: str,
+    model: Any,
+    X_test: Any,
+    y_test: Any,
+    seconds: float,
+    output: Path,
+) -> Result:
+    """Accuracy, file size and the time of a row, with one thread."""
+    inside = getattr(model, "classifier_", model)
+    path = output / "measured.xtrellis"
+    size = model.save(path)
+    path.unlink()
+    n_jobs, inside.n_jobs = inside.n_jobs, 1
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        predicted = inside.predict(X_test)
+        times.append(time.perf_counter() - start)
+    inside.n_jobs = n_jobs
+    return Result(
+        family,
+        name,
+        label,
+        inside.trellis_.n_edges,
+        float((predicted == y_test).mean()),
+        size,
+        min(times) / len(y_test) * 1e6,
+        seconds,
+    )
+
+
+def choose_width(X: Any, y: Any, n_jobs: int) -> WidthSelection:
+    """The paper's choice of a width: where the bound on the training error stops falling."""
+    print("\nwidths for the paper's setting, by the bound on the training error", flush=True)
+    estimator = TrellisClassifier.paper(2, epochs=2, n_jobs=n_jobs, random_state=0)
+    selection = select_slice_width(X, y, estimator=estimator, widths=(2, 4, 7, 12, 22))
+    print(selection.table(), flush=True)
+    return selection
+
+
+def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassifier, Result]:
+    """From texts to a pruned model in a file, and back."""
+    classifier = TrellisClassifier(C=3, n_jobs=n_jobs, random_state=0)
+    model = TrellisTextClassifier(classifier)
+    start = time.perf_counter()
+    threshold = held_out_threshold(
+        model, data.train_texts, data.train_labels, max_drop=0.005, random_state=0
+    )
+    model.fit(data.train_texts, data.train_labels).prune(threshold=threshold)
+    seconds = time.perf_counter() - start
+    path = output / "icd10cm.xtrellis"
+    size = model.save(path)
+    model = load_model(path)
+    told = model.classifier_.pruning_
+    print(
+        f"\npruned at {told.threshold:.3f}: {told.n_before:,} weights -> {told.n_after:,}; "
+        f"{path}: {size / 1e6:.2f} MB, vocabulary included"
+    )
+    saved = _measured(
+        "local, pruned",
+        "local, C = 3, b = 40, pruned, with its vocabulary",
+        "pruned",
+        model,
+        model.transform(data.test_texts),
+        data.test_labels,
+        seconds,
+        output,
+    )
+    print(_line(saved.cells), flush=True)
+    return model, saved
+
+
+def classify(model: TrellisTextClassifier, data: TextSplit) -> list[tuple[str, str, str, str]]:
+    """The five best codes of some sentences: sentence, code, probability, a wording of the code.
+
+    Of the code's wordings in training, the one most like the sentence.
+    """
+    rows = []
+    labels, probabilities = model.predict_top_k(list(SENTENCES), k=5)
+    likeness = (model.transform(SENTENCES) @ model.transform(data.train_texts).T).toarray()
+    print("\nsentences, their five best codes, and the nearest wording of each code in training")
+    for number, sentence in enumerate(SENTENCES):
+        print(f"\n{sentence}")
+        for code, share in zip(labels[number], probabilities[number], strict=True):
+            own = np.flatnonzero(data.train_labels == code)
+            wording = data.train_texts[own[likeness[number, own].argmax()]]
+            print(f"  {share:>6.1%}  {code}  ({wording})")
+            rows.append((sentence, str(code), f"{share:.1%}", wording))
+    return rows
+
+
+def draw(results: list[Result], selection: WidthSelection, output: Path) -> dict[str, Any]:
+    """Pictures, in files and for the report; none if Matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print("\nno pictures: pip install 'xtrellis[plot]' for them")
+        return {}
+    from ..plots import WIDTHS_SIZE, draw_trade_off, draw_trellis, draw_widths
+
+    figures: dict[str, Any] = {}
+
+    def new(name: str, size: tuple[float, float] = WIDTHS_SIZE) -> Any:
+        figures[name] = Figure(figsize=size, layout="constrained")
+        return figures[name].subplots()
+
+    families: dict[str, list[Result]] = {}
+    for result in results:
+        families.setdefault(result.family, []).append(result)
+    costs = {
+        "accuracy_size": ("model_bytes", 1e6, "model file (MB)"),
+        "accuracy_time": ("row_microseconds", 1.0, "prediction, one thread (microseconds a row)"),
+    }
+    for name, (attribute, unit, label) in costs.items():
+        groups = {
+            family: [(getattr(r, attribute) / unit, 100 * r.accuracy, r.label) for r in own]
+            for family, own in families.items()
+        }
+        draw_trade_off(groups, label, ax=new(name))
+    draw_widths(selection, new("widths"))
+    draw_trellis(Trellis(64, 4), 17, new("trellis", (7.5, 4.0)))
+    print()
+    for name, figure in figures.items():
+        path = output / f"{name}.png"
+        figure.savefig(path, dpi=130)
+        print(f"picture: {path}")
+    return figures
+
+
+def write_report(
+    output: Path,
+    data: TextSplit,
+    results: list[Result],
+    selection: WidthSelection,
+    answers: list[tuple[str, str, str, str]],
+    figures: dict[str, Any],
+) -> None:
+    """One page with everything in it."""
+
+    def pictures(captions: dict[str, str]) -> str:
+        shown = [
+            report.picture(figures[name], text)
+            for name, text in captions.items()
+            if name in figures
+        ]
+        return report.side_by_side(shown)
+
+    best = max(range(len(results)), key=lambda row: results[row].accuracy)
+    firsts = {answer[0]: number for number, answer in reversed(list(enumerate(answers)))}
+    rows = [
+        (answer[0] if firsts[answer[0]] == number else "", *answer[1:])
+        for number, answer in enumerate(answers)
+    ]
+    trials = [
+        (
+            f"{t.slice_width}{'  (chosen)' if t.slice_width == selection.slice_width else ''}",
+            f"{t.n_edges:,}",
+            f"{t.average_binary_loss:.4f}",
+            f"{t.bound:.3f}",
+            f"{t.training_error:.2%}",
+            f"{t.model_bytes / 1e6:.1f} MB",
+        )
+        for t in selection.rows
+    ]
+    chosen = [t.slice_width for t in selection.rows].index(selection.slice_width)
+    parts = [
+        report.paragraph(
+            f"ICD-10-CM diagnosis wordings to 3-character codes: {len(data.train_texts):,} "
+            f"training texts, {len(data.test_texts):,} test texts, "
+            f"{len(np.unique(data.train_labels)):,} classes. TF-IDF of words and pairs of words."
+        ),
+        report.heading("What each model gives, and costs"),
+        report.table(HEADER, [result.cells for result in results], best),
+        pictures(
+            {
+                "accuracy_size": "Accuracy against the size of the model file.",
+                "accuracy_time": "Accuracy against the time of a prediction.",
+            }
+        ),
+        report.heading("Choosing the width by training data alone"),
+        report.table(
+            ("slice width b", "edges", "average binary loss", "bound", "training error", "weights"),
+            trials,
+            chosen,
+        ),
+        pictures(
+            {
+                "widths": "The bound on the training error stops falling at the width chosen.",
+                "trellis": "A small trellis: 64 classes, slices of 4 vertices, path 17.",
+            }
+        ),
+        report.heading("Sentences it has not seen"),
+        report.table(
+            ("sentence", "code", "probability", "nearest wording of the code in training"),
+            rows,
+            texts=(0, 1, 3),
+        ),
+    ]
+    path = output / "report.html"
+    path.write_text(report.page("xtrellis on ICD-10-CM", parts), encoding="utf-8")
+    print(f"report: {path}")
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    """Cells as a line of a table."""
+    return f"{cells[0]:52}" + "".join(f"{cell:>11}" for cell in cells[1:])

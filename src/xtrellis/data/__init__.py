@@ -1,0 +1,5 @@
+"""Data: readers of files, bundled and downloaded sets."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,336 @@
+"""Readers: rows of text or features, and labels, from files in the usual formats.
+
+========  =============================================================================
+format    a row
+========  =============================================================================
+svmlight  ``label index:value index:value ...``
+tsv       ``label<TAB>text``
+fasttext  ``__label__x text``
+csv       fields under a header that names them, as spreadsheets write them
+lines     a text, no label
+========  =============================================================================
+
+All of them may be compressed. One pass from the source (``sources``) to lines, lines to rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from .streams import MAX_LINE, DataError, MissingFileError, Source, Stream, opened, shown
+from .svmlight import ZeroBased, checked_label, label_array, read_svmlight, rows_of
+
+__all__ = [
+    "DataError",
+    "MissingFileError",
+    "guess_format",
+    "iter_texts",
+    "read_rows",
+    "read_svmlight",
+    "read_text",
+]
+
+Format = Literal["svmlight", "tsv", "fasttext", "csv", "lines"]
+Row = tuple[str, str | None]  # text, label
+
+_OF_SUFFIX: dict[str, Format] = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".ft": "fasttext",
+    ".fasttext": "fasttext",
+}
+_PAIR = rb"(qid:\d+|\d+:[-+.\deE]+)"
+_SVMLIGHT = re.compile(rb"([^\s:]+|" + _PAIR + rb")(\s+" + _PAIR + rb")+\s*(#.*)?|" + _PAIR)
+_PREFIX = "__label__"
+
+
+def read_rows(
+    source: Source,
+    *,
+    format: Format | None = None,
+    text_column: str = "text",
+    label_column: str = "label",
+    labelled: bool = True,
+    n_features: int | None = None,
+    zero_based: ZeroBased = "auto",
+) -> tuple[Any, npt.NDArray[Any] | None]:
+    r"""Rows and labels of a file in any of the formats.
+
+    Parameters are those of :func:`read_svmlight` and :func:`read_text`; the format may be
+    ``"svmlight"``, too, and by default is told from the file.
+
+    Returns
+    -------
+    X : csr_matrix or list of str
+    y : ndarray or None
+
+    Examples
+    --------
+    >>> import io
+    >>> from xtrellis.data.readers import read_rows
+    >>> read_rows(io.BytesIO(b"A00\tcholera\nA01\ttyphoid fever\n"))
+    (['cholera', 'typhoid fever'], array(['A00', 'A01'], dtype='<U3'))
+    """
+    with opened(source) as stream:
+        format = _known_format(stream, format, labelled)
+        if format == "svmlight":
+            return rows_of(stream, n_features, zero_based, labelled)
+        return _texts_and_labels(stream, format, text_column, label_column, labelled)
+
+
+def read_text(
+    source: Source,
+    *,
+    format: Format | None = None,
+    text_column: str = "text",
+    label_column: str = "label",
+    labelled: bool = True,
+) -> tuple[list[str], npt.NDArray[np.str_] | None]:
+    r"""Texts and labels of a file.
+
+    Parameters
+    ----------
+    source : path or binary file
+        UTF-8, plain or compressed with gzip, bzip2 or xz, which its first bytes tell.
+    format : {"tsv", "fasttext", "csv", "lines"} or None
+        ``label<TAB>text``; ``__label__x text``; comma-separated values under a header; or a text
+        a line, without label. By default told from the file's name and first line.
+    text_column, label_column : str
+        Columns of a csv file that hold them.
+    labelled : bool, default=True
+        Whether to read labels. If not, the labels of a tsv or fasttext file are dropped if
+        ``format`` says that it is one.
+
+    Returns
+    -------
+    texts : list of str
+    y : ndarray of str, shape (n_rows,), or None
+        None if ``labelled`` is false.
+
+    Raises
+    ------
+    DataError
+        If the file is not as above; the message names the line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from xtrellis.data import read_text
+    >>> read_text(io.BytesIO(b"__label__cooking How long to boil an egg?\n"))
+    (['How long to boil an egg?'], array(['cooking'], dtype='<U7'))
+    >>> read_text(io.BytesIO(b"id,text,label\n1,\"cholera, classical\",A00\n"))
+    (['cholera, classical'], array(['A00'], dtype='<U3'))
+    """
+    with opened(source) as stream:
+        format = _known_format(stream, format, labelled)
+        return _texts_and_labels(stream, format, text_column, label_column, labelled)
+
+
+def iter_texts(
+    source: Source, *, format: Format | None = None, text_column: str = "text"
+) -> Iterator[str]:
+    r"""Texts of a file or pipe without labels, one by one as they arrive.
+
+    Parameters are those of :func:`read_text` with ``labelled=False``.
+
+    Examples
+    --------
+    >>> import io
+    >>> from xtrellis.data.readers import iter_texts
+    >>> for text in iter_texts(io.BytesIO(b"cholera\ntyphoid fever\n")):
+    ...     print(text)
+    cholera
+    typhoid fever
+    """
+    with opened(source) as stream:
+        format = _known_format(stream, format, labelled=False)
+        for text, _ in _rows(stream, format, text_column, None, at_once=False):
+            yield text
+
+
+# ---------------------------------------------------------------------- which format
+
+
+def guess_format(name: str, first_lines: bytes) -> Format:
+    r"""Format told from a file's name, or else from its first line.
+
+    >>> guess_format("train.svm.gz", b""), guess_format("rows.txt", b"A00\tcholera\n")
+    ('svmlight', 'tsv')
+    """
+    stem, suffix = os.path.splitext(name.lower())
+    if suffix in (".gz", ".bz2", ".xz"):
+        suffix = os.path.splitext(stem)[1]
+    if suffix in _OF_SUFFIX:
+        return _OF_SUFFIX[suffix]
+    lines = [line.strip(b" \r") for line in first_lines.split(b"\n")]
+    line = next((line for line in lines if line and not line.startswith(b"#")), b"")
+    if line.startswith(_PREFIX.encode()):
+        return "fasttext"
+    # The head may end amid a line, and so amid a number.
+    if _SVMLIGHT.fullmatch(line if line is not lines[-1] else line.rpartition(b" ")[0] or line):
+        return "svmlight"
+    if b"\t" in line:
+        return "tsv"
+    fields = {field.strip(b' "\t') for field in line.lower().split(b",")}
+    if len(fields) > 1 and fields & {b"text", b"label"}:
+        return "csv"
+    return "lines"
+
+
+def _known_format(stream: Stream, format: Format | None, labelled: bool) -> Format:
+    """The format asked for, or a guess that leaves no doubt."""
+    if format is not None:
+        if format not in get_args(Format):
+            raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
+        return format
+    format = guess_format(stream.name, stream.head())
+    if not labelled and format in ("tsv", "fasttext"):
+        raise stream.error(
+            f"this looks like a {format} file with labels; say format={format!r} to drop them, or "
+            "format='lines' if the whole line is the text"
+        )
+    return format
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def _texts_and_labels(
+    stream: Stream, format: Format, text_column: str, label_column: str, labelled: bool
+) -> tuple[list[str], npt.NDArray[np.str_] | None]:
+    if labelled and format == "lines" and stream.head():
+        raise stream.error(
+            "these lines have no labels; put label<TAB>text on each, say which format it is, or "
+            "say labelled=False"
+        )
+    texts: list[str] = []
+    labels: list[str | None] = []
+    for text, label in _rows(stream, format, text_column, label_column if labelled else None):
+        texts.append(text)
+        labels.append(label)
+    if not texts:
+        raise stream.error("there are no rows; is this the right file?")
+    return texts, label_array(labels) if labelled else None  # type: ignore[arg-type]
+
+
+def _rows(
+    stream: Stream,
+    format: Format,
+    text_column: str,
+    label_column: str | None,
+    at_once: bool = True,
+) -> Iterator[Row]:
+    """Rows of a text file, without labels if there is no label column."""
+    lines = _lines(stream, at_once)
+    labelled = label_column is not None
+    if format == "tsv":
+        return _tsv_rows(stream, lines, f"{label_column or 'label'}\t{text_column}")
+    if format == "fasttext":
+        return _fasttext_rows(stream, lines, labelled)
+    if format == "csv":
+        return _csv_rows(stream, lines, text_column, label_column)
+    if format == "lines":
+        return ((line.rstrip("\r"), None) for _, line in lines)
+    raise stream.error("this is svmlight, features rather than text; read it with read_svmlight")
+
+
+def _lines(stream: Stream, at_once: bool) -> Iterator[tuple[int, str]]:
+    """Numbered lines, without their newline; at once or as they arrive."""
+    for block in stream.blocks() if at_once else stream.blocks(size=1):
+        if b"\0" in block:
+            line = stream.line + block.count(b"\n", 0, block.index(b"\0")) + 1
+            raise stream.error("there is a NUL byte; is this a text file in UTF-8?", line)
+        try:
+            text = block.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = stream.line + block.count(b"\n", 0, error.start) + 1
+            raise stream.error("this is not UTF-8; convert the file", line) from error
+        yield from enumerate(text[:-1].split("\n"), stream.line + 1)
+
+
+def _tsv_rows(stream: Stream, lines: Iterator[tuple[int, str]], header: str) -> Iterator[Row]:
+    for number, line in lines:
+        line = line.rstrip("\r")
+        if not line.strip():
+            continue
+        if number == 1 and line.lower() == header.lower():
+            raise stream.error("this looks like a header; a tsv file has none, remove it", 1)
+        label, tab, text = line.partition("\t")
+        if not tab:
+            raise stream.error(f"no tab after the label in {shown(line)}; put one there", number)
+        yield text, checked_label(stream, label.strip(), number)
+
+
+def _fasttext_rows(
+    stream: Stream, lines: Iterator[tuple[int, str]], labelled: bool
+) -> Iterator[Row]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        first, _, text = line.strip().partition(" ")
+        if not first.startswith(_PREFIX):
+            if labelled:
+                raise stream.error(
+                    f"the line does not begin with {_PREFIX}, but with {shown(first)}; "
+                    "every row needs one label",
+                    number,
+                )
+            first, text = _PREFIX + "none", line.strip()
+        label, tab, rest = first.removeprefix(_PREFIX).partition("\t")
+        text = (rest + " " + text if tab else text).strip()
+        if _PREFIX in text and any(word.startswith(_PREFIX) for word in text.split()):
+            raise stream.error("the row has several labels; keep one", number)
+        yield text, checked_label(stream, label, number)
+
+
+def _csv_rows(
+    stream: Stream,
+    lines: Iterator[tuple[int, str]],
+    text_column: str,
+    label_column: str | None,
+) -> Iterator[Row]:
+    # The limit is for the whole process and 128 KiB unless set: too short for documents.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
+    table = csv.reader((line + "\n" for _, line in lines), strict=True)
+    try:
+        header = next(table, [])
+        columns = [name.strip() for name in header]
+        wanted = [_column(stream, columns, text_column, "text_column")]
+        if label_column is not None:
+            wanted.append(_column(stream, columns, label_column, "label_column"))
+        for row in table:
+            if len(row) == len(columns):
+                fields = [row[at] for at in wanted]
+                if label_column is None:
+                    yield fields[0], None
+                else:
+                    yield fields[0], checked_label(stream, fields[1].strip(), table.line_num)
+            elif row:
+                raise stream.error(
+                    f"the row has {len(row)} fields, the header {len(columns)}; quote the commas "
+                    "in a field",
+                    table.line_num,
+                )
+    except csv.Error as error:
+        raise stream.error(f"not csv ({error}); correct the quotes", table.line_num) from error
+
+
+def _column(stream: Stream, columns: list[str], name: str, parameter: str) -> int:
+    """Place of a column."""
+    if not columns:
+        raise stream.error("there are no rows; is this the right file?")
+    if columns.count(name) != 1:
+        problem = "there is no column" if name not in columns else "there is more than one column"
+        named = ", ".join(shown(column) for column in columns[:20])
+        raise stream.error(f"{problem} {name!r}; the columns are {named}: say {parameter}", 1)
+    return columns.index(name)

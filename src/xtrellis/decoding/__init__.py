@@ -1,0 +1,5 @@
+"""Decoding: from margins to costs, shortest paths and probabilities."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

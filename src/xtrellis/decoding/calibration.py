@@ -1,0 +1,221 @@
+"""Calibration: the decoding loss of a model, fitted on rows that were held out of training.
+
+Probabilities come from costs: ``p(path) = exp(-cost / T) / sum over all paths``. For local training
+the costs are those of a softmax at each vertex; its temperature in each slice, and whether it
+takes the margins or their hinges, are chosen so that the true paths of held-out rows are most
+likely. Then, for any training, the temperature T over whole paths, which changes probabilities
+but no prediction, is chosen so that predictions are as often right as they claim to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import FloatArray, IntArray
+from .._threads import in_threads
+from ..graph.trellis import Trellis
+from .losses import DecodingLoss, VertexSoftmax
+from .paths import checked_costs, layout, path_log_probabilities
+
+# Where fitting starts, and what holds without it. A normalisation of 0.75 is within 0.3 points of
+# the best of 0, 0.25, 0.5, 0.75 and 1 in all eight settings of benchmarks/bench_decoding.py.
+LOCAL = VertexSoftmax(temperature=0.6, power=2, normalisation=0.75)
+_STARTS = {0: 0.25, 2: 0.6, 3: 1.4}
+_BOUNDS = 0.02, 50.0
+_ENOUGH = 1_000  # rows to fit the temperature of whole paths on
+_PART = 250  # of them that a thread takes at a time
+_SMALL = 2**18  # numbers: for fewer, NumPy is done before a kernel would be compiled
+_COLD = np.float32(1e6)  # 1 / T at which only paths without a detour have a probability
+_PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
+
+
+@dataclass(frozen=True)
+class Tempered:
+    """A decoding loss whose costs are divided by a temperature; its order of paths is the same."""
+
+    loss: DecodingLoss
+    temperature: float
+
+    def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
+        """Costs of the loss, divided by the temperature."""
+        return self.loss.edge_costs(trellis, margins) * float(1 / self.temperature)
+
+    def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
+        """Total loss, divided by the temperature."""
+        return self.loss.total_loss(trellis, margins, paths) / self.temperature
+
+
+def fit_softmax(
+    trellis: Trellis,
+    margins: FloatArray,
+    paths: IntArray,
+    weights: FloatArray,
+    n_jobs: int | None = None,
+) -> VertexSoftmax:
+    """Softmax under which the edges that these rows' paths take are most likely."""
+    steps = [_choices(trellis, margins, paths, step) for step in range(trellis.n_slices + 1)]
+    unit = float(weights.mean())
+
+    def fit_step(power_and_step: tuple[int, int]) -> tuple[float, float]:
+        power, step = power_and_step
+        scores, taken, rows = steps[step]
+        if len(rows) == 0 or scores.shape[1] < 2:
+            return _STARTS[power], 0.0
+        z = scores if power == 0 else -(np.maximum(0, 1 - scores) ** power)
+        return _minimise(_softmax_loss(z, taken, weights[rows]), _STARTS[power], unit)
+
+    cases = list(product(_STARTS, range(len(steps))))
+    fitted = dict(zip(cases, in_threads(fit_step, cases, n_jobs), strict=True))
+    best, least = LOCAL, np.inf
+    for power in _STARTS:
+        found = [fitted[power, step] for step in range(len(steps))]
+        total = sum(loss for _, loss in found)
+        if total < least:
+            temperatures = tuple(temperature for temperature, _ in found)
+            best, least = replace(LOCAL, temperature=temperatures, power=power), total
+    return best
+
+
+def fit_temperature(
+    trellis: Trellis,
+    margins: FloatArray,
+    paths: IntArray,
+    weights: FloatArray,
+    loss: DecodingLoss,
+    n_jobs: int | None = None,
+) -> float:
+    """Temperature under which the best paths are, on average, as probable as they are right.
+
+    Minimises the squared difference between their mean probability and their accuracy, in units
+    of the accuracy's standard error.
+    """
+    from ..kernels import calibrate
+
+    # Some of them from all over: callers' rows may come class by class.
+    some = np.random.default_rng(0).permutation(len(paths))[:_ENOUGH]
+    margins, paths, weights = margins[some], paths[some], weights[some]
+    if margins.size < _SMALL:
+        margins = margins.astype(np.float64)  # float32 goes to kernels
+    width, digits, _ = layout(trellis)
+    detours = np.empty((len(paths), trellis.n_edges), np.float32)
+    probabilities = np.empty(len(paths))
+    parts = [slice(k, k + _PART) for k in range(0, len(paths), _PART)]
+
+    def prepare(part: slice) -> None:
+        costs = checked_costs(trellis, margins[part], loss)
+        calibrate.edge_detours(costs, width, digits, detours[part])
+
+    in_threads(prepare, parts, n_jobs)
+    shares = weights / weights.sum()
+    edges = trellis.path_edges(paths)
+    own = np.take_along_axis(detours, np.maximum(edges, 0), axis=1)
+    right = ((own == 0) | (edges < 0)).all(axis=1)  # a best path makes no detour
+    # Of n best paths that tie, as with a row without known features, one in n is the right one.
+    calibrate.best_path_probabilities(detours, width, digits, _COLD, probabilities)
+    right = right * probabilities
+    accuracy = float(shares @ right)
+    n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
+    variance = max(accuracy * (1 - accuracy), 1 / n_rows) / n_rows
+
+    def misfit(temperature: float) -> float:
+        scale = np.float32(1 / temperature)
+
+        def evaluate(part: slice) -> None:
+            of_part = detours[part], width, digits, scale, probabilities[part]
+            calibrate.best_path_probabilities(*of_part)
+
+        in_threads(evaluate, parts, n_jobs)
+        return (float(shares @ probabilities) - accuracy) ** 2 / variance
+
+    return _minimise(misfit, 1.0, 1.0)[0]
+
+
+def log_loss(
+    trellis: Trellis,
+    margins: Iterable[FloatArray],
+    paths: IntArray,
+    loss: DecodingLoss,
+    weights: FloatArray | None = None,
+) -> float:
+    """Mean of -log2 p(true path) over batches of margins; at least the share of wrong best paths.
+
+    A path that is not the best has a probability of at most one half, and so adds at least 1.
+    """
+    log_p, start = [], 0
+    for batch in margins:
+        truth = paths[start : start + len(batch), np.newaxis]
+        log_p.append(path_log_probabilities(trellis, batch, truth, loss)[:, 0])
+        start += len(batch)
+    return float(-np.average(np.concatenate(log_p), weights=weights) / np.log(2))
+
+
+def _choices(
+    trellis: Trellis, margins: FloatArray, paths: IntArray, step: int
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Margins at the vertex that each path decides at in this step, and which edge it takes.
+
+    Returns a row for each path that gets so far, with -inf where its vertex has no exit.
+    """
+    taken = trellis.path_edges(paths)[:, step]
+    rows = np.flatnonzero(taken >= 0)
+    taken = taken[rows]
+    if step == 0:
+        return margins[rows, : trellis.slice_width].astype(np.float64), taken, rows
+    index = step - 1
+    size = (*trellis.slice_sizes, 0)[step]
+    vertex = trellis.path_vertices(paths)[rows, index]
+    first = trellis.inner_start(index) + vertex * size
+    columns = first[:, np.newaxis] + np.arange(size)
+    inner = np.take_along_axis(margins[rows], columns, axis=1)
+    exits = trellis.exit_start(index) + np.minimum(vertex, max(trellis.digits[index] - 1, 0))
+    exits = np.minimum(exits, trellis.n_edges - 1)
+    leaving = np.where(vertex < trellis.digits[index], margins[rows, exits], -np.inf)
+    table = np.concatenate([inner, leaving[:, np.newaxis]], axis=1).astype(np.float64)
+    leaves = taken >= trellis.exit_start(trellis.n_slices - 1)  # exits have the highest numbers
+    return table, np.where(leaves, size, taken - first), rows
+
+
+def _softmax_loss(
+    scores: FloatArray, taken: IntArray, weights: FloatArray
+) -> Callable[[float], float]:
+    """Negative log-likelihood of the taken columns, as a function of the temperature."""
+    from ..kernels import calibrate
+
+    below_top = scores - scores.max(axis=1, keepdims=True)
+    own = float(weights @ below_top[np.arange(len(taken)), taken])
+    finite = np.maximum(below_top, -1e30).astype(np.float32)
+
+    def loss(temperature: float) -> float:
+        scale = np.float32(1 / temperature)
+        if finite.size < _SMALL:
+            log_sums = float(weights @ np.log(np.exp(finite * scale).sum(axis=1)))
+        else:
+            log_sums = float(calibrate.softmax_log_sums(finite, weights, scale))
+        return log_sums - own / temperature
+
+    return loss
+
+
+def _minimise(
+    loss: Callable[[float], float], start: float, row_weight: float
+) -> tuple[float, float]:
+    """Temperature of least loss, found on a logarithmic scale, and the loss.
+
+    To the loss is added that of a normal prior around ``start``, worth a few rows.
+    """
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(
+        lambda log_t: (
+            loss(float(np.exp(log_t))) + _PRIOR * row_weight * (log_t - np.log(start)) ** 2
+        ),
+        bounds=np.log(_BOUNDS),
+        method="bounded",
+        options={"xatol": 0.05},
+    )
+    return float(np.exp(found.x)), float(found.fun)

@@ -1,0 +1,5 @@
+"""The graph: trellises, codewords, and which class is which path."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

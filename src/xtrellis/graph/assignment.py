@@ -1,0 +1,265 @@
+"""Path assignment: which class is which path of the trellis.
+
+Section 4.1 of the paper. Any one-to-one assignment decodes correctly; a good one puts classes that
+are alike on paths that share edges, which makes the edges' binary problems easier to learn.
+
+* :func:`random_assignment`, the paper's own choice.
+* :func:`similarity_assignment`, ours: classes with like mean feature vectors share the early
+  vertices of their paths.
+* :class:`GreedyAssignment`, of LTLS: during online training a class seen for the first time
+  takes the best path that is still free.
+* :func:`given_assignment`, any permutation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import IntArray
+from .._checks import checked_integer
+from ..decoding.paths import AnyLoss, k_best_paths
+from .similarity import class_order, class_vectors
+from .trellis import Trellis
+
+Laying = Literal["depth_first", "exit_first"]
+
+
+@dataclass(frozen=True, eq=False)
+class PathAssignment:
+    """A one-to-one map between classes 0 .. K-1 and paths.
+
+    Attributes
+    ----------
+    path_of_class : ndarray of int64, shape (K,)
+    class_of_path : ndarray of int64, shape (K,)
+        Its inverse.
+
+    Examples
+    --------
+    >>> from xtrellis.graph import Trellis, given_assignment
+    >>> assignment = given_assignment(Trellis(3, 2), [2, 0, 1])
+    >>> assignment.path_of_class, assignment.class_of_path
+    (array([2, 0, 1]), array([1, 2, 0]))
+    """
+
+    path_of_class: IntArray
+    class_of_path: IntArray
+
+
+def given_assignment(trellis: Trellis, permutation: npt.ArrayLike) -> PathAssignment:
+    """Assignment of class k to path ``permutation[k]``.
+
+    Examples
+    --------
+    >>> from xtrellis.graph import Trellis, given_assignment
+    >>> given_assignment(Trellis(3, 2), [2, 0, 1]).path_of_class
+    array([2, 0, 1])
+    """
+    paths = np.asarray(permutation)
+    if paths.shape != (trellis.n_classes,):
+        raise ValueError(
+            f"permutation must hold one path for each of the {trellis.n_classes} classes, "
+            f"got shape {paths.shape}"
+        )
+    if paths.dtype.kind not in "iu":
+        raise ValueError(f"permutation must hold integers, got {paths.dtype}")
+    outside = np.flatnonzero((paths < 0) | (paths >= trellis.n_classes))
+    if outside.size:
+        raise ValueError(
+            f"permutation must hold paths from 0 to {trellis.n_classes - 1}, "
+            f"got permutation[{outside[0]}] = {paths[outside[0]]}"
+        )
+    uses = np.bincount(paths, minlength=trellis.n_classes)
+    if uses.max() > 1:
+        twice = int(np.argmax(uses > 1))
+        raise ValueError(
+            f"permutation must hold each path once, got path {twice} for classes "
+            f"{np.flatnonzero(paths == twice)[:2].tolist()}"
+        )
+    paths = paths.astype(np.int64)
+    classes = np.empty_like(paths)
+    classes[paths] = np.arange(len(paths))
+    return PathAssignment(paths, classes)
+
+
+def random_assignment(
+    trellis: Trellis, random_state: int | np.random.RandomState | None = None
+) -> PathAssignment:
+    """Assignment drawn from all permutations alike, as in the paper.
+
+    Examples
+    --------
+    >>> from xtrellis.graph import Trellis, random_assignment
+    >>> random_assignment(Trellis(5, 2), random_state=0).path_of_class
+    array([2, 0, 1, 3, 4])
+    """
+    from sklearn.utils import check_random_state
+
+    rng = check_random_state(random_state)
+    return given_assignment(trellis, rng.permutation(trellis.n_classes))
+
+
+# ---------------------------------------------------------------------- greedy
+
+
+class GreedyAssignment:
+    """Hands out paths one class at a time: the best one that is still free (LTLS).
+
+    Parameters
+    ----------
+    trellis : Trellis
+        The graph.
+    n_candidates : int, default=20
+        A new class takes the first free path among this many best ones; if none of them is
+        free, the free path with the lowest number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xtrellis.graph import GreedyAssignment, Trellis
+    >>> trellis = Trellis(9, 2)
+    >>> greedy = GreedyAssignment(trellis)
+    >>> margins = np.linspace(-1, 1, trellis.n_edges)
+    >>> greedy.assign(4, margins), greedy.assign(2, margins), greedy.assign(4, -margins)
+    (8, 7, 8)
+    >>> greedy.finish().path_of_class       # classes never seen take what is left, in order
+    array([0, 1, 7, 2, 8, 3, 4, 5, 6])
+    """
+
+    def __init__(self, trellis: Trellis, n_candidates: int = 20) -> None:
+        if checked_integer("n_candidates", n_candidates) < 1:
+            raise ValueError(f"n_candidates must be at least 1, got {n_candidates}")
+        self.trellis = trellis
+        self.n_candidates = min(n_candidates, trellis.n_classes)
+        self.path_of_class = np.full(trellis.n_classes, -1, dtype=np.int64)
+        self.class_of_path = np.full(trellis.n_classes, -1, dtype=np.int64)
+        self._first_free = 0
+
+    def assign(self, label: int, margins: npt.ArrayLike, loss: AnyLoss = "squared") -> int:
+        """Path of class ``label``; a class seen for the first time is given one.
+
+        Parameters
+        ----------
+        label : int
+            The class, from 0 to K - 1.
+        margins : array-like of shape (n_edges,)
+            Margins of the row at hand, which say how good each path is.
+        loss : default="squared"
+            As for :func:`xtrellis.best_paths`.
+        """
+        if not 0 <= checked_integer("label", label) < self.trellis.n_classes:
+            raise ValueError(f"label must be from 0 to {self.trellis.n_classes - 1}, got {label}")
+        if self.path_of_class[label] < 0:
+            row = np.asarray(margins)[np.newaxis]
+            if row.ndim != 2:
+                raise ValueError(
+                    f"margins must be those of one row, shape ({self.trellis.n_edges},), "
+                    f"got shape {row.shape[1:]}"
+                )
+            best = k_best_paths(self.trellis, row, self.n_candidates, loss)[0][0]
+            free = best[self.class_of_path[best] < 0]
+            self._take(label, int(free[0]) if free.size else self._lowest_free())
+        return int(self.path_of_class[label])
+
+    def finish(self) -> PathAssignment:
+        """The whole assignment: classes never seen take the paths left over, in order."""
+        paths = self.path_of_class.copy()
+        paths[paths < 0] = np.flatnonzero(self.class_of_path < 0)
+        return given_assignment(self.trellis, paths)
+
+    def _lowest_free(self) -> int:
+        while self.class_of_path[self._first_free] >= 0:
+            self._first_free += 1
+        return self._first_free
+
+    def _take(self, label: int, path: int) -> None:
+        self.path_of_class[label] = path
+        self.class_of_path[path] = label
+
+
+# ---------------------------------------------------------------------- similarity
+
+
+def similarity_assignment(
+    trellis: Trellis,
+    X: Any,
+    y: npt.ArrayLike,
+    laying: Laying = "depth_first",
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+) -> PathAssignment:
+    """Assignment that puts classes with similar features on neighbouring paths.
+
+    The similarity of two classes is the cosine of their reduced vectors (``similarity.py``). The
+    paths fall into runs that share the first vertex, and these into runs that share the second,
+    too; the classes are parted into clusters of just those sizes by k-means, and inside a cluster
+    put in the leaf order of average linkage. (``"exit_first"`` does with linkage alone if K
+    allows.) No table of distances between more than 4,000 classes is made.
+
+    Parameters
+    ----------
+    trellis : Trellis
+        The graph.
+    X : {array-like, sparse matrix} of shape (n, n_features)
+        Training rows.
+    y : array-like of int, shape (n,)
+        Their classes, from 0 to K - 1. A class without rows gets one of the last paths.
+    laying : {"depth_first", "exit_first"}, default="depth_first"
+        What similar classes share first: the vertices from the first slice on (so neighbours in
+        the order have neighbouring path numbers), which suits local training; or the vertex
+        before the sink, then those from the first slice on, which suits independent training.
+    random_state : int, RandomState or None
+        Seed of the SVD and of k-means.
+    n_jobs : int or None
+        Threads; the result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from xtrellis.graph import Trellis, similarity_assignment
+    >>> X = np.array([[1, 0, 0], [0, 1, 0], [9, 1, 0], [0, 8, 1.0]])
+    >>> assignment = similarity_assignment(Trellis(4, 2), X, [0, 1, 2, 3], random_state=0)
+    >>> assignment.class_of_path            # 0 beside 2, 1 beside 3
+    array([0, 2, 1, 3])
+    """
+    from sklearn.utils import check_random_state
+    from threadpoolctl import threadpool_limits
+
+    if laying not in ("depth_first", "exit_first"):
+        raise ValueError(f"laying must be 'depth_first' or 'exit_first', got {laying!r}")
+    rng = check_random_state(random_state)
+    paths = np.arange(trellis.n_classes) if laying == "depth_first" else exit_first(trellis)
+    shared = trellis.path_vertices(paths)
+    if laying == "exit_first":
+        shared = np.column_stack([_exits(trellis, paths), shared])
+    with threadpool_limits(1, user_api="blas"):  # the same bits for any number of threads
+        vectors = class_vectors(X, y, trellis.n_classes, rng, n_jobs)
+        known = vectors.any(axis=1)
+        members = np.flatnonzero(known)
+        # Parting by the second slice, too, gains where there are more; nothing for independent.
+        depth = min(2, trellis.n_slices - 1) if laying == "depth_first" else 0
+        order = class_order(members, vectors, shared[: len(members)], depth, rng, n_jobs)
+    path_of_class = np.empty(trellis.n_classes, dtype=np.int64)
+    path_of_class[np.concatenate([order, np.flatnonzero(~known)])] = paths
+    return given_assignment(trellis, path_of_class)
+
+
+def exit_first(trellis: Trellis) -> IntArray:
+    """All path numbers, ordered by exit vertex first, then by the slices from the first one.
+
+    >>> exit_first(Trellis(9, 2))       # the paths by way of the last slice, then the short one
+    array([1, 2, 3, 4, 5, 6, 7, 8, 0])
+    """
+    # Exits have the highest edge numbers, the last slice's first; paths are in slice order.
+    return np.argsort(_exits(trellis, np.arange(trellis.n_classes)), kind="stable")
+
+
+def _exits(trellis: Trellis, paths: IntArray) -> IntArray:
+    """Last edge of each path."""
+    edges = trellis.path_edges(paths)
+    last = (edges >= 0).sum(axis=1, keepdims=True) - 1
+    return np.asarray(np.take_along_axis(edges, last, axis=1)[:, 0])

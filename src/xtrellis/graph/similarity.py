@@ -1,0 +1,288 @@
+"""Similarity of classes: their reduced vectors, and an order with like classes side by side.
+
+A class is the direction of the sum of its rows, words of few classes weighing more, reduced by a
+truncated SVD (:func:`class_vectors`). :func:`class_order` parts the classes into clusters as large
+as the runs of paths that share a vertex, by k-means, and puts those inside a cluster in the leaf
+order of average linkage.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import Float32Array, IntArray
+from .._threads import in_threads
+
+MAX_LINKAGE = 4_000  # classes: the largest table of distances ever made holds 64 MB
+_MAX_TABLE = 2**25  # classes times clusters: the largest table of k-means holds 128 MB
+_DIMENSIONS = 100  # of the reduced class vectors
+_POWER_ITERATIONS = 4  # of the singular value decomposition
+_PARTS = 4  # of a product that threads share
+_ENOUGH_FOR_THREADS = 500  # classes: with fewer, threads would wait for Python's lock
+_STARTS = 3  # of k-means, and one from linkage
+_ROUNDS = 20  # of k-means, at most
+
+
+def similarity_bytes(n_classes: int, slice_width: int, X: Any, n_jobs: int | None = None) -> int:
+    """Memory that ordering takes, beside the rows; about, and at most."""
+    from joblib import effective_n_jobs
+
+    n_nonzeros = X.nnz if hasattr(X, "nnz") else X.size
+    n_columns = min(_DIMENSIONS + 10, n_classes, max(8, _MAX_TABLE // max(X.shape[1], 1)))
+    sums = 3 * 12 * n_nonzeros  # of the rows of each class, in part, and transposed
+    inner = 4 * min(X.shape[1], n_nonzeros) * n_columns  # of the products of the SVD
+    vectors = 5 * 4 * n_classes * (_DIMENSIONS + 10)
+    linkage = 2 * 4 * min(n_classes, MAX_LINKAGE) ** 2
+    table = 2 * 4 * min(n_classes * slice_width, _MAX_TABLE)  # of k-means
+    attempts = min(effective_n_jobs(n_jobs), _STARTS + 1)  # each with a table of its own
+    return sums + inner + vectors + linkage + attempts * table
+
+
+# ---------------------------------------------------------------------- vectors
+
+
+def class_vectors(
+    X: Any,
+    y: npt.ArrayLike,
+    n_classes: int,
+    rng: np.random.RandomState,
+    n_jobs: int | None = None,
+) -> Float32Array:
+    """Reduced class vectors of unit length; a class without rows, or with only zeros, is zero."""
+    from scipy import sparse
+    from sklearn.preprocessing import normalize
+    from sklearn.utils.validation import check_array, check_consistent_length
+
+    X = check_array(X, accept_sparse="csr", dtype=[np.float32, np.float64])
+    labels = np.asarray(y)
+    check_consistent_length(X, labels)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(
+            f"y must hold one integer a row, got {labels.dtype} of shape {labels.shape}"
+        )
+    for extreme in (labels.min(), labels.max()):
+        if not 0 <= extreme < n_classes:
+            raise ValueError(f"y must hold integers from 0 to {n_classes - 1}, got {extreme}")
+    rows = np.arange(len(labels))
+    ones = np.ones(len(labels), dtype=X.dtype)
+    belongs = sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels)))
+    with np.errstate(over="ignore"):  # told below, with what to do
+        sums = sparse.csr_matrix(belongs @ X, dtype=np.float32)
+    if sums.nnz == 0:
+        return np.zeros((n_classes, 1), np.float32)
+    if not np.isfinite(sums.data).all():
+        raise ValueError(
+            "X has values so large that the rows of a class add up to more than float32 holds; "
+            "scale the features, for example each row to length 1"
+        )
+    classes_with = np.bincount(sums.indices, minlength=sums.shape[1])
+    seen = np.flatnonzero(classes_with)
+    sums = sums[:, seen]  # features that no row has would only take memory
+    sums.sort_indices()
+    sums.data *= np.log1p(n_classes / classes_with[seen]).astype(np.float32)[sums.indices]
+    sums = normalize(sums, copy=False)
+    reduced = _reduce(sums, rng, n_jobs) if sums.shape[1] > _DIMENSIONS else sums.toarray()
+    return np.asarray(normalize(reduced), dtype=np.float32)
+
+
+def _reduce(rows: Any, rng: np.random.RandomState, n_jobs: int | None = None) -> Float32Array:
+    """Left singular vectors times singular values, by subspace iteration on ``rows @ rows.T``.
+
+    A feature of one class only makes no two classes alike: it adds to the diagonal of that product,
+    and the rest is left to the others. (Of words, three in four are such.)
+    """
+    n_rows = rows.shape[0]
+    single = np.bincount(rows.indices, minlength=rows.shape[1]) < 2
+    own = rows[:, single]
+    diagonal = np.asarray(own.multiply(own).sum(axis=1), np.float32)
+    common = rows[:, ~single]
+    transposed = common.T.tocsr()
+
+    # Some columns at a time, as what comes between has a row for every feature.
+    n_columns = max(8, _MAX_TABLE // max(transposed.shape[0], 1))
+
+    def times_square(basis: Float32Array) -> Float32Array:
+        parts = []
+        for start in range(0, basis.shape[1], n_columns):
+            part = np.ascontiguousarray(basis[:, start : start + n_columns])
+            inner = _product(transposed, part, n_jobs)
+            parts.append(_product(common, inner, n_jobs) + diagonal * part)
+        return np.concatenate(parts, axis=1)
+
+    width = min(_DIMENSIONS + 10, n_rows)
+    numbers = np.random.default_rng(rng.randint(2**31))  # which is four times as fast
+    basis = numbers.standard_normal((n_rows, width), np.float32)
+    for _ in range(_POWER_ITERATIONS - 1):
+        basis = _spread(times_square(basis))
+    basis, _ = np.linalg.qr(times_square(basis))
+    squares, directions = np.linalg.eigh(basis.T @ times_square(basis))
+    scaled = directions * np.sqrt(np.maximum(squares, 0))
+    return np.asarray(basis @ scaled[:, -_DIMENSIONS:])
+
+
+def _product(matrix: Any, dense: Float32Array, n_jobs: int | None) -> Float32Array:
+    """Product of a CSR matrix with a dense one, its rows parted among threads (SciPy's are not)."""
+    from ..kernels import cluster as kernels
+
+    n_rows, n_columns = matrix.shape[0], dense.shape[1]
+    zeros, out = np.zeros(n_columns, np.float32), np.empty((n_rows, n_columns), np.float32)
+    arrays = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+    # Equal parts of the multiplications; a row's bits do not depend on which part it is in.
+    cuts = np.searchsorted(matrix.indptr, np.linspace(0, matrix.nnz, _PARTS + 1)[1:-1])
+    parts = pairwise([0, *cuts.tolist(), n_rows])
+    in_threads(lambda part: kernels.product(*arrays, *part, dense, zeros, out), parts, n_jobs)
+    return out
+
+
+def _spread(basis: Float32Array) -> Float32Array:
+    """Another basis of the same space, orthonormal as far as float32 allows.
+
+    A tenth of the time of a QR decomposition, and between two power iterations as good.
+    """
+    squares, directions = np.linalg.eigh(basis.T @ basis)
+    lengths = np.sqrt(np.maximum(squares, max(1e-6 * squares[-1], 1e-30)))
+    return np.asarray(basis @ (directions / lengths))
+
+
+# ---------------------------------------------------------------------- order
+
+
+def class_order(
+    members: IntArray,
+    vectors: Float32Array,
+    shared: IntArray,
+    depth: int,
+    rng: np.random.RandomState,
+    n_jobs: int | None,
+) -> IntArray:
+    """Classes in the order of the paths they shall have.
+
+    ``shared`` holds what these paths can share, the most significant first. Classes are parted by
+    its first ``depth`` columns, by more of them while the parts are too large for linkage.
+    """
+    if len(members) < 3 or (depth <= 0 and len(members) <= MAX_LINKAGE):
+        return members[_linkage_order(vectors[members])]
+    cuts = np.flatnonzero(np.diff(shared[:, 0], prepend=-2, append=-2))
+    order = members
+    if len(members) * len(cuts) > _MAX_TABLE:
+        order = _part(members, vectors, cuts, rng)
+    elif len(cuts) > 2:
+        order = _best_parts(members, vectors, cuts, rng, n_jobs)
+    return np.concatenate(
+        [
+            class_order(order[start:stop], vectors, shared[start:stop, 1:], depth - 1, rng, n_jobs)
+            for start, stop in pairwise(cuts)
+        ]
+    )
+
+
+def _best_parts(
+    members: IntArray,
+    vectors: Float32Array,
+    cuts: IntArray,
+    rng: np.random.RandomState,
+    n_jobs: int | None,
+) -> IntArray:
+    """The members in the order, of several tried, whose clusters between the cuts fit best."""
+
+    def attempt(seed: int | None) -> tuple[IntArray, float]:
+        if seed is None:
+            start = members[_linkage_order(vectors[members])]
+        else:
+            start = _part(members, vectors, cuts, np.random.RandomState(seed))
+        return _refine(start, vectors[start], np.diff(cuts))
+
+    # Half of the starts end in a bad optimum if one cluster is larger than all others.
+    uneven = 2 * int(np.diff(cuts).max()) > len(members)
+    seeds: list[int | None] = rng.randint(2**31, size=_STARTS * (1 + 2 * uneven)).tolist()
+    if len(members) <= MAX_LINKAGE:
+        seeds.insert(0, None)  # it takes longest
+    if len(members) < _ENOUGH_FOR_THREADS:
+        n_jobs = 1
+    return max(in_threads(attempt, seeds, n_jobs), key=lambda found: found[1])[0]
+
+
+def _linkage_order(vectors: Float32Array) -> IntArray:
+    """Leaves of average linkage over cosines, in dendrogram order."""
+    from ..kernels import cluster as kernels
+
+    order = np.arange(len(vectors))
+    if len(vectors) > 2:
+        distances = vectors @ vectors.T
+        np.subtract(1, distances, out=distances)
+        kernels.linkage_order(distances, order)
+    return order
+
+
+def _part(
+    members: IntArray, vectors: Float32Array, cuts: IntArray, rng: np.random.RandomState
+) -> IntArray:
+    """The members in an order that is cut at ``cuts`` into clusters.
+
+    Cut in two at the middle cut by 2-means, and each half again.
+    """
+    if len(cuts) <= 2:
+        return members
+    middle = 1 + int(np.abs(cuts[1:-1] - cuts[0] - len(members) / 2).argmin())
+    first = _half(vectors[members], int(cuts[middle] - cuts[0]), rng)
+    return np.concatenate(
+        [
+            _part(members[first], vectors, cuts[: middle + 1], rng),
+            _part(members[~first], vectors, cuts[middle:], rng),
+        ]
+    )
+
+
+def _half(vectors: Float32Array, size: int, rng: np.random.RandomState) -> npt.NDArray[np.bool_]:
+    """Mask of one of two clusters, of ``size`` members, by spherical 2-means."""
+    from ..kernels import cluster as kernels
+
+    centres = vectors[rng.choice(len(vectors), 2, replace=False)]
+    first = np.empty(len(vectors), dtype=bool)
+    kernels.two_means(vectors, size, centres, _ROUNDS, first)
+    return first
+
+
+def _refine(members: IntArray, vectors: Float32Array, sizes: IntArray) -> tuple[IntArray, float]:
+    """Members in a better order for clusters of these sizes, by spherical k-means; and its fit."""
+    from ..kernels import cluster as kernels
+
+    cluster = best = np.repeat(np.arange(len(sizes)), sizes)
+    sums = np.empty((len(sizes), vectors.shape[1]), np.float32)
+    highest = 0.0
+    for _ in range(_ROUNDS):
+        kernels.cluster_sums(vectors, cluster, sums)
+        fit = float(np.linalg.norm(sums, axis=1).sum())  # of members to their centres
+        if fit <= highest:
+            break
+        highest, best = fit, cluster
+        cluster = _fill(vectors @ _unit(sums).T, sizes)
+    return members[np.argsort(best, kind="stable")], highest
+
+
+def _fill(likeness: Float32Array, sizes: IntArray) -> IntArray:
+    """Cluster of each row: the one it is most like, as far as there is room.
+
+    Where there is too little, those go first who would lose most by their second choice.
+    """
+    from ..kernels import cluster as kernels
+
+    clusters = np.empty(len(likeness), dtype=np.int64)
+    waiting, room = np.arange(len(likeness)), sizes.copy()
+    wish, lead = np.empty(len(waiting), np.int64), np.empty(len(waiting), np.float32)
+    while waiting.size:
+        kernels.two_best(likeness, waiting, room, wish, lead)
+        turn = np.argsort(-lead[: len(waiting)], kind="stable")
+        later = np.empty_like(waiting)
+        waiting = later[: kernels.seat(waiting, turn, wish, room, clusters, later)]
+    return clusters
+
+
+def _unit(vectors: Float32Array) -> Float32Array:
+    """Vectors scaled to length 1; zero stays zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1))

@@ -1,0 +1,5 @@
+"""The model: weights in blocks, and the file that holds them."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,400 @@
+"""The command, as people run it: in a real process, in pipes, on a terminal, interrupted."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from samples import topics
+from test_text import reports
+from xtrellis import TrellisTextClassifier, load_icd10cm, load_model
+from xtrellis.command import errors
+
+COMMAND = [sys.executable, "-m", "xtrellis"]
+
+
+def run(*arguments, stdin=b"", code=0):
+    """Standard output and error of the command."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], input=stdin, capture_output=True, timeout=300
+    )
+    assert done.returncode == code, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    return done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Folder with training and test texts, and a model of them."""
+    folder = tmp_path_factory.mktemp("command")
+    texts, labels = reports(400)
+    for name, part in (("train.tsv", slice(0, 300)), ("test.tsv", slice(300, 400))):
+        lines = [f"{a}\t{b}\n" for a, b in zip(labels[part], texts[part], strict=True)]
+        (folder / name).write_text("".join(lines))
+    (folder / "test.txt").write_text("".join(f"{text}\n" for text in texts[300:]))
+    out, err = run("train", folder / "train.tsv", folder / "model", "--width", "4")
+    assert out == ""
+    assert "300 rows, 10 classes" in err
+    assert "%" not in err, "no progress bar in a pipe"
+    return folder
+
+
+# ---------------------------------------------------------------------- help
+
+
+def test_help_version_and_wrong_commands():
+    out, _ = run("--help")
+    for name in ("train", "predict", "evaluate", "widths", "prune", "inspect", "demo"):
+        assert f"\n  {name}" in out
+        assert "--help" in run(name, "--help")[0]
+    assert run("--version")[0].startswith("xtrellis ")
+    assert "No such command 'fly'" in run("fly", code=2)[1]
+    assert "No such option" in run("train", "--fly", code=2)[1]
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from xtrellis.command.app import app\n"
+        "try: app(['--help'])\nexcept SystemExit: pass\n"
+        "print([m for m in ('numpy', 'numba', 'sklearn', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion(shell):
+    environment = {**os.environ, "_XTRELLIS_COMPLETE": f"source_{shell}"}
+    done = subprocess.run(COMMAND, capture_output=True, text=True, env=environment)
+    assert "xtrellis" in done.stdout
+    words = {"_XTRELLIS_COMPLETE": "complete_bash", "COMP_WORDS": "xtrellis ev", "COMP_CWORD": "1"}
+    if shell == "bash":
+        done = subprocess.run(COMMAND, capture_output=True, text=True, env={**os.environ, **words})
+        assert done.stdout.split() == ["evaluate"]
+
+
+# ---------------------------------------------------------------------- from text to labels
+
+
+def test_predict_gives_what_the_library_gives(folder):
+    texts = (folder / "test.txt").read_text().splitlines()
+    model = load_model(folder / "model")
+    expected = model.predict(texts)
+    out, _ = run("predict", folder / "model", folder / "test.txt")
+    assert out.splitlines() == expected.tolist()
+    labels, shares = model.predict_top_k(texts, 3)
+    out, _ = run("predict", folder / "model", folder / "test.txt", "-k", 3, "--proba")
+    for line, codes, row in zip(out.splitlines(), labels, shares, strict=True):
+        fields = line.split("\t")
+        assert fields[::2] == codes.tolist()
+        np.testing.assert_allclose(np.array(fields[1::2], float), row, atol=1e-4)
+    out, _ = run("predict", folder / "model", folder / "test.tsv", "-k", 2, "--json", "-f", "tsv")
+    first = json.loads(out.splitlines()[0])
+    assert first["labels"] == labels[0, :2].tolist()
+    assert first["probabilities"] == pytest.approx(shares[0, :2], abs=1e-6)
+    assert len(out.splitlines()) == len(texts)
+
+
+def test_pipes_in_and_out(folder):
+    """Each line is answered when it comes, before the next is written."""
+    with subprocess.Popen(
+        [*COMMAND, "predict", str(folder / "model")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        for text, label in (
+            (b"severe burn of the hand\n", b"burn\n"),
+            (b"mild cough\n", b"cough\n"),
+        ):
+            process.stdin.write(text)
+            process.stdin.flush()
+            assert process.stdout.readline() == label
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+def test_reader_that_has_had_enough(folder):
+    lines = "severe burn\n" * 200_000
+    command = f"{' '.join(COMMAND)} predict {folder / 'model'} | head -n 1"
+    done = subprocess.run(["sh", "-c", command], input=lines, capture_output=True, text=True)
+    assert done.stdout == "burn\n"
+    assert done.stderr == ""
+
+
+def test_train_from_standard_input_prune_and_evaluate(folder):
+    content = (folder / "train.tsv").read_bytes()
+    _, err = run("train", "-", folder / "piped", "--prune", "0.01", "--width", "4", stdin=content)
+    assert "piped: " in err
+    assert "removed: " in err
+    plain, pruned = load_model(folder / "model"), load_model(folder / "piped")
+    assert pruned.classifier_.weights_.n_nonzero < plain.classifier_.weights_.n_nonzero
+    out, _ = run("evaluate", folder / "piped", folder / "test.tsv", "--json")
+    facts = json.loads(out)
+    assert facts["rows"] == 100
+    assert facts["accuracy"] > 0.9
+    assert facts["top_5_accuracy"] >= facts["accuracy"]
+    out, _ = run("evaluate", folder / "model", folder / "test.tsv")
+    assert "top 5 accuracy" in out
+
+
+def test_prune_and_inspect(folder):
+    _, err = run("prune", folder / "model", folder / "test.tsv", folder / "small")
+    assert "removed" in err
+    assert (folder / "small").stat().st_size < (folder / "model").stat().st_size
+    out, _ = run("inspect", folder / "small", "--json")
+    facts = json.loads(out)
+    assert facts["estimator"] == "TrellisTextClassifier"
+    assert facts["classes"] == 10
+    assert facts["pruned_at"] > 0
+    assert "slice width" in run("inspect", folder / "model")[0]
+
+
+def test_several_trellises(folder, tmp_path):
+    common = "train", folder / "train.tsv", tmp_path / "three", "--width", "4", "--trellises"
+    _, err = run(*common, "3", "--prune", "0.01")
+    assert "3 trellises, b = 4" in err
+    model = load_model(tmp_path / "three")
+    assert len(model.classifier_.estimators_) == 3
+    texts = (folder / "test.txt").read_text().splitlines()
+    out, _ = run("predict", tmp_path / "three", folder / "test.txt")
+    assert out.splitlines() == model.predict(texts).tolist()
+    out, _ = run("predict", tmp_path / "three", folder / "test.txt", "-k", 2, "--json")
+    assert json.loads(out.splitlines()[0])["labels"] == model.predict_top_k(texts, 2)[0][0].tolist()
+    out, _ = run("evaluate", tmp_path / "three", folder / "test.tsv", "--json")
+    assert json.loads(out)["accuracy"] > 0.9
+    _, err = run("prune", tmp_path / "three", folder / "test.tsv", tmp_path / "small")
+    assert "removed: " in err
+    facts = json.loads(run("inspect", tmp_path / "small", "--json")[0])
+    assert (facts["trellises"], facts["slice_width"], facts["classes"]) == (3, 4, 10)
+    members = load_model(tmp_path / "small").classifier_.estimators_
+    assert facts["weights"] == sum(member.weights_.n_nonzero for member in members)
+    assert facts["edges"] == sum(member.trellis_.n_edges for member in members)
+    assert len(facts["temperature"]) == 3
+    assert "trellises" in run("inspect", tmp_path / "small")[0]
+    assert "--trellises" in run(*common, "0", code=2)[1]
+
+
+def test_svmlight_from_training_to_prediction(tmp_path):
+    X, y = topics()
+    dump_svmlight_file(X[:700], y[:700], str(tmp_path / "train.svm"), zero_based=False)
+    dump_svmlight_file(X[700:], y[700:], str(tmp_path / "test.svm"), zero_based=False)
+    _, err = run(
+        *("train", tmp_path / "train.svm", tmp_path / "model"),
+        *("--valid", tmp_path / "test.svm", "--training", "paper", "--width", "5"),
+    )
+    assert "accuracy on" in err
+    out, _ = run("predict", tmp_path / "model", tmp_path / "test.svm", "-o", tmp_path / "labels")
+    assert out == ""
+    found = np.array((tmp_path / "labels").read_text().split(), int)
+    assert (found == y[700:]).mean() > 0.7
+    _, err = run("predict", tmp_path / "model", tmp_path / "train.svm", "-f", "tsv", code=1)
+    assert "error: " in err
+
+
+def test_features_keep_the_numbers_of_their_file(tmp_path):
+    """A file without feature 0 does not shift the others."""
+    rows = [f"{c} {c}:1\n" for c in range(6)]
+    (tmp_path / "train.svm").write_text("".join(rows * 3))
+    run("train", tmp_path / "train.svm", tmp_path / "model")
+    assert run("predict", tmp_path / "model", stdin=b"3 3:1\n")[0] == "3\n"
+    (tmp_path / "test.svm").write_text("".join(rows[2:]))
+    facts = json.loads(run("evaluate", tmp_path / "model", tmp_path / "test.svm", "--json")[0])
+    assert facts["accuracy"] == 1.0
+    one_based = run("predict", tmp_path / "model", "--one-based", stdin=b"4 4:1\n")
+    assert one_based[0] == "3\n"
+
+
+def test_labels_of_another_type_and_unknown_ones(folder, tmp_path):
+    texts, labels = reports(200)
+    numbers = np.unique(labels, return_inverse=True)[1]
+    TrellisTextClassifier().fit(texts, numbers).save(tmp_path / "model")
+    lines = [f"{a}\t{b}\n" for a, b in zip(numbers, texts, strict=True)]
+    (tmp_path / "rows.tsv").write_text("".join(lines))
+    facts = json.loads(run("evaluate", tmp_path / "model", tmp_path / "rows.tsv", "--json")[0])
+    assert facts["accuracy"] > 0.95
+    _, err = run("evaluate", tmp_path / "model", folder / "test.tsv", code=1)
+    assert "is of another type than the model's" in err
+    (tmp_path / "valid.tsv").write_text((folder / "test.tsv").read_text() + "unseen\ta text\n")
+    _, err = run(
+        *("train", folder / "train.tsv", tmp_path / "pruned", "--width", "4"),
+        *("--valid", tmp_path / "valid.tsv", "--prune", "0.01"),
+    )
+    assert "accuracy on" in err
+
+
+def test_widths(folder):
+    out, _ = run(
+        *("widths", folder / "train.tsv", "--widths", "2,4,8", "--training", "paper"),
+        *("--plot", folder / "widths.png"),
+    )
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines] == ["b", "2", "4", "8"]
+    assert sum("<- by bound" in line for line in lines) == 1
+    assert (folder / "widths.png").read_bytes().startswith(b"\x89PNG")
+    hashed, _ = run("widths", folder / "train.tsv", "--widths", "2,4,8", "--hash-size", "64")
+    assert [line.split()[0] for line in hashed.splitlines()] == ["b", "2", "4", "8"]
+    assert hashed != run("widths", folder / "train.tsv", "--widths", "2,4,8")[0]
+    _, err = run("widths", folder / "train.tsv", "--words", "0", code=1)
+    assert "no terms are left" in err
+
+
+# ---------------------------------------------------------------------- what goes wrong
+
+
+def test_errors_are_one_line_with_the_place(folder, tmp_path):
+    (tmp_path / "bad.tsv").write_text("a\tfirst\nno tab here\n")
+    _, err = run("train", tmp_path / "bad.tsv", tmp_path / "model", code=1)
+    assert err.count("\n") == 1
+    assert "bad.tsv:2: no tab" in err
+    assert not (tmp_path / "model").exists()
+    _, err = run("train", folder / "train.tsv", folder / "train.tsv", code=1)
+    assert "this is where the rows are" in err
+    cut = (folder / "model").read_bytes()[:-100]
+    (tmp_path / "cut").write_bytes(cut)
+    cases = [
+        (("predict", tmp_path / "none"), "none: No such file or directory"),
+        (("predict", tmp_path / "cut"), "cut: "),
+        (("predict", folder / "test.txt"), "test.txt: it is not a model file"),
+        (("evaluate", folder / "model", folder / "test.txt"), "have no labels"),
+        (("train", folder / "train.tsv", tmp_path / "no folder" / "model"), "no such folder"),
+        (
+            ("train", folder / "train.tsv", tmp_path / "model", "--width", "99"),
+            "error: --width must",
+        ),
+        (("predict", folder / "model", folder / "train.tsv"), "say --format tsv to drop them"),
+    ]
+    for arguments, message in cases:
+        _, err = run(*arguments, code=1)
+        assert err.startswith("error: ")
+        assert message in err
+        assert err.count("\n") == 1
+    _, err = run("train", folder / "train.tsv", tmp_path / "model", "--width", "x", code=2)
+    assert "--width must be a number or auto" in err
+    for options, message in (
+        (("--training", "paper", "--learner", "svm"), "--training paper is with arow, not"),
+        (("--training", "joint", "--learner", "arow"), "--training joint is with perceptron, not"),
+        (("--training", "joint", "-C", "3"), "-C is of the SVM, and perceptron is trained"),
+        (("--learner", "arow", "-C", "3"), "-C is of the SVM, and arow is trained"),
+    ):
+        _, err = run("train", folder / "train.tsv", tmp_path / "model", *options, code=2)
+        assert message in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("slice_width must be 3, got 7", "--width must be 3, got 7"),
+        ("no term occurs in min_count=5 texts", "no term occurs in --min-count 5 texts"),
+        ("the format is odd; say format='tsv'", "the format is odd; say --format tsv"),
+        ("max_bytes is 10: slice_width 2 is 20", "--max-bytes is 10: --width 2 is 20"),
+        ("a/format=1.tsv: my_slice_width", "a/format=1.tsv: my_slice_width"),
+        ("min_count.tsv:1: no tab", "min_count.tsv:1: no tab"),
+        ("slice_width: it is not a model", "slice_width: it is not a model"),
+        ("there is no column 'min_count'", "there is no column 'min_count'"),
+        ("n_jobs must be an integer", "--jobs must be an integer"),
+    ],
+)
+def test_errors_name_options_not_parameters(message, told):
+    assert errors._with_options(message) == told
+
+
+# ---------------------------------------------------------------------- terminals and Ctrl-C
+
+
+def on_terminal(arguments, interrupt_when=None):
+    """Exit code, and what a terminal shows; Ctrl-C is typed when some text appears."""
+    terminal, inside = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        start_new_session=True,
+        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+    )
+    os.close(inside)
+    shown, typed, deadline = b"", False, time.monotonic() + 240
+    while time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                part = os.read(terminal, 65_536)
+            except OSError:  # all who wrote to it are gone
+                break
+            if not part:
+                break
+            shown += part
+        if interrupt_when is not None and not typed and interrupt_when in shown:
+            os.write(terminal, b"\x03")
+            typed = True
+    os.close(terminal)
+    return process.wait(timeout=30), shown.decode(errors="replace")
+
+
+def test_progress_bar_on_a_terminal(folder):
+    code, shown = on_terminal(["train", folder / "train.tsv", folder / "again"])
+    assert code == 0
+    assert "training" in shown
+    assert "100 %" in shown
+    code, shown = on_terminal(["predict", folder / "model", folder / "test.txt"])
+    assert code == 0
+    assert len(shown.splitlines()) == 100
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Training texts that take a while."""
+    path = tmp_path_factory.mktemp("large") / "icd10cm.tsv"
+    data = load_icd10cm()
+    rows = zip(data.train_labels, data.train_texts, strict=True)
+    path.write_text("".join(f"{label}\t{text}\n" for label, text in rows))
+    return path
+
+
+def test_interrupt_keeps_the_old_model_and_leaves_nothing(large, tmp_path):
+    model = tmp_path / "model"
+    model.write_bytes(b"the old one")
+    code, shown = on_terminal(
+        ["train", large, model, "--training", "independent", "--width", "300", "-j", "2"],
+        interrupt_when=b"training",
+    )
+    assert code == 130
+    assert "stopped" in shown
+    assert "Traceback" not in shown
+    assert model.read_bytes() == b"the old one"
+    assert list(tmp_path.iterdir()) == [model]
+
+
+def test_interrupt_of_widths_shows_what_is_done(large):
+    code, shown = on_terminal(
+        ["widths", large, "--widths", "2,3,300", "--training", "paper", "--epochs", "1"],
+        interrupt_when=b"b = 2 done",
+    )
+    assert code == 130
+    assert "interrupted" in shown
+    assert "Traceback" not in shown
+
+
+def test_interrupt_signal_in_a_pipe(folder):
+    with subprocess.Popen(
+        [*COMMAND, "predict", str(folder / "model")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdin.write(b"severe burn\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"burn\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert process.stderr.read() == b"stopped\n"
+
+
+def test_library_reads_what_the_command_wrote(folder):
+    model = load_model(folder / "model")
+    assert model.predict(["a severe cough"]).tolist() == ["cough"]

@@ -1,0 +1,102 @@
+"""Similarity of classes: vectors, clusters of given sizes, linkage; within its memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.cluster.hierarchy import leaves_list, linkage
+
+from samples import topics
+from xtrellis.graph import Trellis, similarity, similarity_assignment
+from xtrellis.kernels.cluster import _kth_lowest
+
+
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=6), st.integers(0, 2**32 - 1))
+def test_fill_keeps_to_the_sizes(sizes, seed):
+    likeness = np.random.RandomState(seed).uniform(-1, 1, (sum(sizes), len(sizes)))
+    clusters = similarity._fill(likeness.astype(np.float32), np.array(sizes))
+    np.testing.assert_array_equal(np.bincount(clusters, minlength=len(sizes)), sizes)
+
+
+def test_fill_lets_those_go_first_who_lose_most():
+    likeness = np.array([[0.9, 0.8], [0.7, 0.1], [0.2, 0.3]], dtype=np.float32)
+    assert similarity._fill(likeness, np.array([1, 2])).tolist() == [1, 0, 1]
+
+
+def unit_vectors(n, n_dimensions=20):
+    vectors = np.random.default_rng(n).standard_normal((n, n_dimensions)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("n", [3, 4, 40, 300])
+def test_linkage_order_is_the_order_of_scipys_leaves(n):
+    vectors = unit_vectors(n)
+    merges = linkage(vectors.astype(float), "average", "cosine")
+    np.testing.assert_array_equal(similarity._linkage_order(vectors), leaves_list(merges))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_linkage_order_of_too_few_is_theirs(n):
+    np.testing.assert_array_equal(similarity._linkage_order(unit_vectors(n)), np.arange(n))
+
+
+def test_linkage_order_of_equal_vectors():
+    """Ties everywhere: every leaf comes once, and equal ones side by side."""
+    order = similarity._linkage_order(np.repeat(unit_vectors(30), 9, axis=0))
+    np.testing.assert_array_equal(np.sort(order), np.arange(270))
+    assert np.count_nonzero(np.diff(order // 9)) == 29
+    zeros = similarity._linkage_order(np.zeros((50, 4), np.float32))
+    np.testing.assert_array_equal(np.sort(zeros), np.arange(50))
+
+
+def test_reduced_vectors_keep_the_products_of_a_full_decomposition():
+    """Also with features of one class only, which are left out of the products."""
+    rows = sparse.random(150, 400, 0.03, "csr", np.float32, random_state=0)
+    assert (np.bincount(rows.indices, minlength=400) == 1).any()
+    reduced = similarity._reduce(rows, np.random.RandomState(0))
+    values = np.linalg.svd(rows.toarray(), compute_uv=False)[: reduced.shape[1]]
+    np.testing.assert_allclose(np.linalg.norm(reduced, axis=0)[::-1][:20], values[:20], rtol=1e-2)
+    again = similarity._reduce(rows, np.random.RandomState(0), n_jobs=3)
+    np.testing.assert_array_equal(reduced, again)
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, np.nan]), min_size=1), st.data())
+def test_selection_is_that_of_a_sort(values, data):
+    k = data.draw(st.integers(0, len(values) - 1))
+    found = _kth_lowest(np.array(values, np.float32), k)  # must end even if there are NaNs
+    if not np.isnan(values).any():
+        assert found == sorted(values)[k]
+
+
+def test_features_too_large_to_add_up():
+    with pytest.raises(ValueError, match="scale the features"):
+        similarity_assignment(Trellis(3, 2), np.full((6, 2), 3e38), [0, 1, 2] * 2)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_features", "n_rows", "width"),
+    [(300, 400, 4000, 17), (100, 100_000, 2000, 10), (2000, 300, 6000, 44), (6000, 300, 9000, 77)],
+)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ordering_stays_within_the_memory_it_is_said_to_take(
+    n_classes, n_features, n_rows, width, n_jobs
+):
+    X, y = topics(n_classes, n_features, n_rows)
+    settings = {"random_state": 0, "n_jobs": n_jobs}
+    similarity_assignment(Trellis(n_classes, width), X[:n_classes], y[:n_classes], **settings)
+    tracemalloc.start()
+    similarity_assignment(Trellis(n_classes, width), X, y, **settings)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    said = similarity.similarity_bytes(n_classes, width, X, n_jobs)
+    assert said / 10 < peak < said, (peak / 2**20, said / 2**20)
+
+
+def test_columns_in_parts_have_the_same_bits(monkeypatch):
+    rows = sparse.random(200, 500, 0.05, "csr", np.float32, random_state=0)
+    whole = similarity._reduce(rows, np.random.RandomState(0))
+    monkeypatch.setattr(similarity, "_MAX_TABLE", 0)  # eight columns at a time
+    np.testing.assert_array_equal(similarity._reduce(rows, np.random.RandomState(0)), whole)

@@ -1,0 +1,485 @@
+"""Width selection: the bound by brute force, the choice on made-up ladders, limits, Ctrl-C."""
+
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import check_estimator
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+
+import oracle
+from samples import topics
+from xtrellis import LTLSClassifier, TrellisClassifier, select_slice_width
+from xtrellis.graph import Trellis, minimum_distance
+from xtrellis.plots import draw_widths
+from xtrellis.selection import WidthSelection, WidthTrial, default_slice_width
+from xtrellis.selection.widths import _Climb, _ladder, near_best
+
+PAPER = TrellisClassifier.paper(2, epochs=2, random_state=0)
+LOCAL = TrellisClassifier(random_state=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return topics()
+
+
+@pytest.fixture(scope="module")
+def ladder(data):
+    """A ladder of the paper's setting."""
+    return select_slice_width(*data, estimator=PAPER, widths=[2, 3, 6])
+
+
+def made_up(widths, values, sizes=None, criterion="bound"):
+    """Trials whose criterion has these values."""
+    blank = WidthTrial(2, 10, 1.0, 0.1, 1.0, 0.1, 1_000, 1.0)
+    return [
+        replace(blank, slice_width=width, model_bytes=size, **{criterion: value})
+        for width, value, size in zip(widths, values, sizes or [1_000] * len(widths), strict=True)
+    ]
+
+
+def climb(trials, tolerance=0.02, max_bytes=None, criterion="bound"):
+    """A climb that has been through these trials; the model of each is its width."""
+    result = _Climb(criterion, tolerance, max_bytes)
+    for trial in trials:
+        result.add(trial, trial.slice_width)
+    return result
+
+
+# ---------------------------------------------------------------------- what is measured
+
+
+def test_default_width():
+    assert [default_slice_width(k) for k in (2, 3, 4, 5, 100, 101)] == [2, 2, 2, 3, 10, 11]
+    assert default_slice_width(10**12) <= 200
+
+
+@pytest.mark.parametrize(("estimator", "code"), [(PAPER, "binary"), (LOCAL, "ternary")])
+def test_the_bound_is_that_of_equation_3(data, estimator, code):
+    X, y = data
+    selection = select_slice_width(X, y, estimator=estimator, widths=[2, 4, 7])
+    for trial in selection.rows:
+        width = trial.slice_width
+        model = clone(estimator).set_params(slice_width=width).fit(X, y)
+        margins = model.weights_.margins(model._checked_rows(X)).astype(float)
+        words = oracle.coding_matrix(30, width, code)[model.assignment_.path_of_class[y]]
+        losses = oracle.LOSSES["squared_hinge"](words * margins)
+        rho = minimum_distance(Trellis(30, width), code)
+        assert trial.average_binary_loss == pytest.approx(losses.mean(), rel=1e-5)
+        assert trial.bound == pytest.approx(losses.sum(axis=1).mean() / rho, rel=1e-5)
+        assert trial.n_edges == len(oracle.graph_edges(30, width))
+        assert trial.training_error == pytest.approx(1 - model.score(X, y))
+        assert trial.training_error <= trial.bound
+        assert trial.model_bytes == model.weights_.nbytes
+        assert trial.fit_seconds > 0
+
+
+def test_log_loss_of_training_rows_where_none_are_held_out(data):
+    X, y = data
+    selection = select_slice_width(X, y, estimator=PAPER, widths=[4])
+    chance = selection.classifier.predict_proba(X)[np.arange(len(y)), y]
+    (trial,) = selection.rows
+    assert trial.log_loss == pytest.approx(-np.log2(chance).mean(), rel=1e-6)
+    assert np.isnan(selection.classifier.held_out_loss_)
+
+
+def test_log_loss_of_held_out_rows_bounds_their_error(data):
+    selection = select_slice_width(*data, estimator=LOCAL, widths=[4])
+    (trial,) = selection.rows
+    assert trial.log_loss == selection.classifier.held_out_loss_
+    assert np.isnan(clone(LOCAL).set_params(slice_width=4).fit(*data).held_out_loss_)
+    # Rows that were trained on are far likelier than rows that were held out.
+    assert trial.log_loss > 2 * trial.training_error
+    stopping = TrellisClassifier(early_stopping=True, epochs=3, random_state=0)
+    early = select_slice_width(*data, estimator=stopping, widths=[4]).classifier
+    assert early.held_out_loss_ >= 1 - max(early.history_.validation_accuracy)
+
+
+# ---------------------------------------------------------------------- the choice
+
+
+@pytest.mark.parametrize(
+    ("values", "chosen"),
+    [
+        ([8, 4, 2, 1], 16),
+        ([8, 4, 5, 6], 4),
+        ([8, 4, 3.99, 3.98], 4),  # falls by less than counts
+        ([8, 4, 3.9, 3.8], 16),  # each step is small, together they are not
+        ([8, 4, 4.3, 3.5], 16),  # over a bump
+        ([1, 1, 1, 1], 2),
+        ([0, 0, 1, 1], 2),
+        ([np.nan, 4, 4, 5], 4),
+        ([np.inf, np.inf, np.inf, np.inf], 2),
+    ],
+)
+def test_the_choice_is_where_the_criterion_stops_falling(values, chosen):
+    for criterion in ("bound", "log_loss"):
+        trials = made_up([2, 4, 8, 16], values, criterion=criterion)
+        assert near_best(trials, criterion, 0.02)[0].slice_width == chosen
+        result = climb(trials, criterion=criterion).finish()
+        assert (result.slice_width, result.classifier) == (chosen, chosen)
+
+
+def test_the_climb_ends_after_two_widths_without_a_fall():
+    widths = [2, 4, 8, 16]
+    misses = [climb(made_up(widths[:n], [8, 4, 4.3, 3.99][:n])).misses for n in range(5)]
+    assert misses == [0, 0, 0, 1, 2]
+    slowly = [100, 99, 98.5, 97.5]  # 1.5 percent below the last fall, then 2.5
+    assert [climb(made_up(widths[:n], slowly[:n])).misses for n in range(1, 5)] == [0, 1, 2, 0]
+
+
+def test_models_that_cannot_be_chosen_are_let_go():
+    trials = made_up([2, 4, 8, 16], [4, 3.97, 3.92, 1])
+    assert set(climb(trials[:3]).models) == {4, 8}
+    assert set(climb(trials).models) == {16}
+
+
+def test_the_default_ladder_ends_early(data, monkeypatch):
+    X, y = data
+    bounds = iter([4.0, 2.0, 2.5, 3.0])
+    measure = sys.modules["xtrellis.selection.widths"]._measure
+    monkeypatch.setattr(
+        "xtrellis.selection.widths._measure",
+        lambda *given: replace(measure(*given), bound=next(bounds)),
+    )
+    monkeypatch.setattr("xtrellis.selection.widths._ladder", lambda *given: [2, 3, 4, 5, 6])
+    selection = select_slice_width(X, y, estimator=PAPER)
+    assert [trial.slice_width for trial in selection.rows] == [2, 3, 4, 5]
+    assert selection.slice_width == 3
+    assert not selection.interrupted
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "expected"),
+    [
+        (2, [2]),
+        (3, [2]),
+        (5, [2, 3]),
+        (150, [2, 4, 7, 13]),
+        (1_597, [2, 4, 7, 12, 22, 40]),
+        (10**6, [2, 4, 7, 14, 27, 52, 100]),
+    ],
+)
+def test_default_ladder(n_classes, expected):
+    assert _ladder(None, n_classes, 1_000, "local") == expected
+
+
+def test_default_ladder_of_independent_training_minds_memory():
+    local = _ladder(None, 31_102, 10**6, "local")
+    independent = _ladder(None, 31_102, 10**6, "independent")
+    assert independent == local[: len(independent)]
+    assert 1 < len(independent) < len(local)
+    assert Trellis(31_102, independent[-1]).n_edges * 4e6 < 4 * 2**30
+    assert _ladder(None, 31_102, 10**9, "independent") == [2]
+
+
+def test_same_seed_same_choice_and_bits(data):
+    def select(seed, *settings):
+        model = TrellisClassifier(**dict(settings))
+        return select_slice_width(X, y, estimator=model, widths=[2, 5], random_state=seed)
+
+    X, y = data
+    chosen = select(3)
+    for again in (select(3, ("n_jobs", 2)), select(None, ("random_state", 3))):
+        assert again.slice_width == chosen.slice_width
+        assert [replace(trial, fit_seconds=0) for trial in again.rows] == [
+            replace(trial, fit_seconds=0) for trial in chosen.rows
+        ]
+    alone = TrellisClassifier(chosen.slice_width, random_state=3).fit(X, y)
+    np.testing.assert_array_equal(alone.predict_proba(X), chosen.classifier.predict_proba(X))
+
+
+def test_one_width_is_the_choice(data):
+    selection = select_slice_width(*data, estimator=LOCAL, widths=(5,))
+    assert selection.slice_width == 5
+    assert selection.criterion == "log_loss"
+    assert selection.classifier.score(*data) > 0.9
+
+
+def test_the_criterion_suits_the_training(data, ladder):
+    X, y = data
+    assert ladder.criterion == "bound"
+    chosen = select_slice_width(X, y, estimator=PAPER, widths=[2, 6], criterion="log_loss")
+    assert chosen.criterion == "log_loss"
+
+
+def test_given_widths_are_all_tried_in_order(data):
+    widths = np.array([9, 2, 5])
+    found = select_slice_width(*data, estimator=PAPER, widths=widths, tolerance=0.9)
+    assert [trial.slice_width for trial in found.rows] == [2, 5, 9]
+    assert found.slice_width == 2
+
+
+# ---------------------------------------------------------------------- limits
+
+
+def test_max_bytes_leaves_out_larger_models(data, ladder):
+    sizes = {trial.slice_width: trial.model_bytes for trial in ladder.rows}
+    assert ladder.slice_width == 6
+    found = select_slice_width(*data, estimator=PAPER, widths=[2, 3, 6], max_bytes=sizes[3])
+    assert found.slice_width == 3
+    assert found.classifier.weights_.nbytes <= sizes[3]
+    assert len(found.rows) == 3
+    trials = made_up([2, 4, 8], [4, 2, 1], sizes=[100, 300, 200])  # wider need not be larger
+    assert climb(trials, max_bytes=250).finish().slice_width == 8
+
+
+def test_max_bytes_that_no_model_meets(data):
+    X, y = data
+    message = r"max_bytes is 10,000, but the smallest model found, of slice_width 2, takes \d"
+    with pytest.raises(ValueError, match=message):
+        select_slice_width(X, y, estimator=PAPER, widths=[2, 3], max_bytes=10_000)
+    message = "max_bytes is 100, but slice_width 2 takes at least 4,888 bytes"
+    with pytest.raises(ValueError, match=message):
+        select_slice_width(X, y, estimator=PAPER, widths=[2, 3], max_bytes=100)
+
+
+def test_a_width_that_certainly_is_too_large_is_not_trained(data):
+    X, y = data
+    X = X[:, :1]  # next to nothing but biases
+    found = select_slice_width(X, y, estimator=PAPER, widths=[2, 30], max_bytes=250)
+    assert [trial.slice_width for trial in found.rows] == [2]
+    assert found.skipped == {30: "takes at least 264 bytes, above max_bytes"}
+    assert "30 skipped: takes at least 264 bytes" in str(found)
+
+
+def test_a_width_that_there_is_no_memory_for_is_skipped(data, monkeypatch):
+    X, y = data
+    fit = TrellisClassifier.fit
+
+    def short_of_memory(self, *given):
+        if self.slice_width == 6:
+            raise MemoryError("max_memory is 1.0 MB")
+        return fit(self, *given)
+
+    monkeypatch.setattr(TrellisClassifier, "fit", short_of_memory)
+    found = select_slice_width(X, y, estimator=PAPER, widths=[2, 6])
+    assert found.slice_width == 2
+    assert found.skipped == {6: "max_memory is 1.0 MB"}
+    with pytest.raises(MemoryError, match="max_memory"):
+        select_slice_width(X, y, estimator=PAPER, widths=[6])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"widths": []}, "widths must name at least one width"),
+        ({"widths": [1, 4]}, "each of widths must be an integer of at least 2, got 1"),
+        ({"widths": [4, 2.5]}, "each of widths must be an integer of at least 2, got 2.5"),
+        ({"widths": ["wide"]}, "each of widths must be an integer of at least 2, got 'wide'"),
+        ({"widths": [2, 31]}, r"widths must be from 2 to the number of classes \(30\), got 31"),
+        ({"widths": [4, 2, 4]}, "widths must differ, got 4 more than once"),
+        ({"widths": 4}, "widths must be a list of integers, got 4"),
+        ({"widths": "auto"}, "widths must be a list of integers, got 'auto'"),
+        ({"max_bytes": 0}, "max_bytes must be a positive number of bytes, got 0"),
+        ({"max_bytes": "1 GB"}, "max_bytes must be a positive number of bytes, got '1 GB'"),
+        ({"tolerance": -0.1}, "tolerance must be at least 0 and below 1, got -0.1"),
+        ({"criterion": "test"}, "criterion must be 'auto', 'bound' or 'log_loss', got 'test'"),
+        ({"estimator": LTLSClassifier()}, "estimator must be a TrellisClassifier, got LTLS"),
+        ({"estimator": TrellisClassifier(C=-1.0)}, "C must be positive"),
+    ],
+)
+def test_bad_input(data, given, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        select_slice_width(*data, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_rows():
+    with pytest.raises(ValueError, match="at least two classes"):
+        select_slice_width(np.eye(3), [1, 1, 1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        select_slice_width(np.eye(3), [1, 2])
+
+
+# ---------------------------------------------------------------------- Ctrl-C
+
+
+def interrupt_at(width, monkeypatch):
+    """Send a real SIGINT to this process while a width is trained."""
+    calibrate = TrellisClassifier._calibrate
+
+    def interrupted(self, *given):
+        calibrate(self, *given)
+        if self.trellis_.slice_width == width:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(TrellisClassifier, "_calibrate", interrupted)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_keeps_what_is_done(data, monkeypatch, n_jobs):
+    interrupt_at(6, monkeypatch)
+    model = clone(LOCAL).set_params(n_jobs=n_jobs)
+    with pytest.warns(UserWarning, match="interrupted: slice_width is chosen among 2, 4"):
+        selection = select_slice_width(*data, estimator=model, widths=[2, 4, 6, 8])
+    assert selection.interrupted
+    assert [trial.slice_width for trial in selection.rows] == [2, 4]
+    assert selection.slice_width in (2, 4)
+    assert selection.classifier.score(*data) > 0.8
+    assert "interrupted" in selection.table()
+
+
+def test_an_interrupt_before_the_first_width_is_done(data, monkeypatch):
+    interrupt_at(2, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        select_slice_width(*data, estimator=LOCAL, widths=[2, 4])
+    model = clone(LOCAL).set_params(slice_width="auto")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*data)
+    assert not hasattr(model, "classes_")
+
+
+def test_an_interrupt_with_nothing_small_enough(data, monkeypatch):
+    interrupt_at(4, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        select_slice_width(*data, estimator=LOCAL, widths=[2, 4], max_bytes=10_000)
+
+
+CHILD = """
+import signal, threading, warnings
+import numpy as np
+from sklearn.svm import LinearSVC
+from xtrellis import TrellisClassifier, select_slice_width
+
+class Slow(LinearSVC):
+    def fit(self, X, y):
+        global edges
+        edges += 1
+        if edges > {after}:
+            print("waiting", flush=True)
+            threading.Event().wait()
+        return super().fit(X, y)
+
+edges = 0
+warnings.simplefilter("ignore")
+X, y = np.tile(np.eye(9), (3, 1)), list(range(9)) * 3
+model = TrellisClassifier(learner=Slow(), training="independent", calibration=0.0, n_jobs={n_jobs})
+selection = select_slice_width(X, y, estimator=model, widths=[2, 3])
+print([trial.slice_width for trial in selection.rows], selection.interrupted)
+"""
+
+
+def test_ctrl_c_from_outside():
+    code = CHILD.format(after=Trellis(9, 2).n_edges, n_jobs=1)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "waiting\n"
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=120)[0] == "[2] True\n"
+    assert child.returncode == 0
+
+
+# ---------------------------------------------------------------------- slice_width="auto"
+
+
+def test_auto_is_select_slice_width(data):
+    X, y = data
+    model = TrellisClassifier("auto", random_state=0).fit(X, y)
+    selection = select_slice_width(X, y, estimator=LOCAL)
+    assert model.trellis_.slice_width == selection.slice_width
+    assert model.slice_width == "auto"
+    assert model.width_selection_.slice_width == selection.slice_width
+    assert model.width_selection_.classifier is None
+    np.testing.assert_array_equal(model.predict_proba(X), selection.classifier.predict_proba(X))
+    assert clone(model).slice_width == "auto"
+    assert not hasattr(model.set_params(slice_width=3).fit(X, y), "width_selection_")
+
+
+def test_auto_with_the_papers_setting(data):
+    model = TrellisClassifier.paper("auto", epochs=2, random_state=0).fit(*data)
+    assert model.width_selection_.criterion == "bound"
+    assert model.training == "independent"
+
+
+def test_auto_takes_weights_and_names(data):
+    X, y = data
+    frame = pd.DataFrame(X[:, :60].toarray(), columns=[f"word {i}" for i in range(60)])
+    weights = np.where(y == 7, 0.0, 1.0)
+    model = TrellisClassifier("auto", random_state=0).fit(frame, y, sample_weight=weights)
+    assert 7 not in model.classes_
+    assert list(model.feature_names_in_) == list(frame.columns)
+    model.predict(frame)
+
+
+def test_auto_inside_a_grid_search(data):
+    grid = {"slice_width": ["auto", None, 3]}
+    search = GridSearchCV(PAPER, grid, cv=2).fit(*data)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_auto_passes_scikit_learns_checks():
+    results = check_estimator(TrellisClassifier("auto"), on_fail=None)
+    assert [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"] == []
+
+
+def test_auto_needs_all_rows_at_once(data):
+    X, y = data
+    model = TrellisClassifier("auto", learner="arow", random_state=0)
+    with pytest.raises(ValueError, match="slice_width='auto' needs all rows at once"):
+        model.partial_fit(X, y, classes=np.arange(30))
+    width = model.fit(X, y).trellis_.slice_width
+    assert model.partial_fit(X, y).trellis_.slice_width == width  # which is known now
+
+
+def test_an_unknown_word_for_the_width(data):
+    message = "slice_width must be an integer of at least 2, 'auto' or None, got 'wide'"
+    with pytest.raises(ValueError, match=message):
+        TrellisClassifier("wide").fit(*data)
+
+
+# ---------------------------------------------------------------------- what is shown
+
+
+def test_table_has_a_line_a_width_and_an_arrow(ladder):
+    lines = str(ladder).splitlines()
+    assert " ".join(lines[0].split()) == "b edges bound log loss training error weights fit"
+    assert [int(line.split()[0]) for line in lines[1:]] == [2, 3, 6]
+    assert [line.split()[0] for line in lines if "<- by bound" in line] == ["6"]
+
+
+def test_progress(data, capsys):
+    select_slice_width(*data, estimator=LOCAL, widths=[2, 4], verbose=1)
+    shown = capsys.readouterr().err
+    assert "2/2" in shown
+    assert "log loss" in shown
+    TrellisClassifier("auto", random_state=0, verbose=1).fit(*data)
+    assert "widths" in capsys.readouterr().err
+
+
+def test_picture(ladder, tmp_path):
+    ladder.plot(tmp_path / "widths.png")
+    ladder.plot(str(tmp_path / "widths.svg"))
+    assert (plt.imread(tmp_path / "widths.png") < 1).any()
+    assert not plt.get_fignums()
+    ax = plt.subplots()[1]
+    assert ladder.plot(ax) is ax
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert [text.get_text() for text in ax.texts] == [
+        f"b = {trial.slice_width}\n{trial.bound:.3g}" for trial in ladder.rows
+    ]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["training error", "its bound ℓε / (ρ L(0))", "chosen"]
+    sizes = [trial.model_bytes / 1e6 for trial in ladder.rows]
+    np.testing.assert_allclose(ax.lines[1].get_xdata(), sizes)
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), [trial.bound for trial in ladder.rows])
+    plt.close("all")
+
+
+def test_picture_of_one_width_without_errors():
+    trials = [replace(trial, training_error=0.0) for trial in made_up([2], [0.5])]
+    ax = draw_widths(WidthSelection(2, trials, "bound"))
+    ax.figure.canvas.draw()
+    assert ax.get_title() == "slice width chosen: b = 2"
+    plt.close("all")
