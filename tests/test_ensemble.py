@@ -16,11 +16,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import check_estimator
-from test_model_file import assert_same, told, write
-from test_pruning import assert_bad_pruning_is_refused
 
 import xtrellis.ensemble as module
 import xtrellis.model.model_file as model_file
+from learning.test_pruning import assert_bad_pruning_is_refused
+from model.test_model_file import assert_same, told, write
 from samples import topics
 from strategies import graphs, margins, tied_margins
 from test_text import reports

@@ -216,7 +216,7 @@ def test_models_that_cannot_be_saved(rows, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_files(tmp_path):
+def test_missing_files(saved, tmp_path):
     with pytest.raises(FileNotFoundError):
         load_model(tmp_path / "none")
     with pytest.raises(IsADirectoryError):
