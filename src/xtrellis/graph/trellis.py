@@ -20,6 +20,8 @@ Nothing here grows with K: paths and edges are numbered by formulas, never liste
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +32,28 @@ from .._checks import checked_integer
 MAX_CLASSES = 2**60  # path and edge numbers stay within 64-bit integers
 
 
-@dataclass(frozen=True, slots=True)
+class TrellisArrays(NamedTuple):
+    """A trellis as the kernels take it; ``kernels/graph.py`` reads it.
+
+    Attributes
+    ----------
+    slice_width : int
+        ``b``.
+    digits, path_counts : ndarray of int64
+        ``A`` and ``T``, as of :class:`Trellis`.
+    exit_starts : ndarray of int64
+        Number of the first exit of each slice.
+    n_edges : int
+    """
+
+    slice_width: int
+    digits: IntArray
+    path_counts: IntArray
+    exit_starts: IntArray
+    n_edges: int
+
+
+@dataclass(frozen=True)
 class Trellis:
     """A directed graph with exactly ``n_classes`` source-sink paths.
 
@@ -162,6 +185,22 @@ class Trellis:
             leaves = (place >= 0) & (place < exits)
             tails[leaves], heads[leaves] = 1 + i * b + place[leaves], self.n_vertices - 1
         return tails, heads
+
+    @cached_property
+    def arrays(self) -> TrellisArrays:
+        """The graph as a named tuple of numbers and arrays, for kernels.
+
+        >>> Trellis(9, 2).arrays.exit_starts
+        array([13, 13, 13, 12])
+        """
+        starts = [self.exit_start(index) for index in range(self.n_slices)]
+        return TrellisArrays(
+            self.slice_width,
+            np.array(self.digits, np.int64),
+            np.array(self.path_counts, np.int64),
+            np.array(starts, np.int64),
+            self.n_edges,
+        )
 
     # ------------------------------------------------------------------ paths
 
