@@ -1,0 +1,331 @@
+"""The learned weights, block by block: what training a vertex gives is what the model holds.
+
+A block is a run of up to 256 edges and the features that have weights there. Its arrays follow
+those of the block before, so a file is its blocks one after the other, and reading one vertex
+touches that vertex's pages only. Nothing is joined: the weights of a feature in a block are a short
+list of columns and values, or one value per column where most are not zero.
+
+A directory, made when the weights are and not stored, lists for every feature the blocks that it
+has weights in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import Float32Array, IntArray
+
+MAX_COLUMNS = 256  # of a block: a column fits one byte
+FULL_ABOVE = 0.4  # share of a block's columns from which a feature has a value for each of them
+
+IN_TABLE_ABOVE = 0.2  # share of the blocks from which a feature has a line of the directory's table
+
+
+class WeightArrays(NamedTuple):
+    """The weights as the kernels take them.
+
+    Attributes
+    ----------
+    vertex_starts : ndarray of int64, shape (n_vertices + 1,)
+        First block of each vertex.
+    column_starts : ndarray of int64, shape (n_blocks + 1,)
+        First column of each block, counted through all blocks.
+    edges : ndarray of int64
+        The edge that each column stands for.
+    bias : ndarray of float32
+        One per column.
+    feature_starts : ndarray of int64, shape (n_blocks + 1,)
+        First feature of each block, counted through all blocks.
+    entry_starts : ndarray of int64
+        First entry of each feature of a block.
+    columns : ndarray of uint8
+        Column of each entry within its block.
+    values : ndarray of float32
+    seen, first, last, homes, spots, table, slots
+        The directory: feature ``seen[r]``, found by way of the hash table ``slots``, has weights in
+        the blocks ``homes[first[r]:last[r]]``, and ``spots`` says where. One that is in many blocks
+        has a line of the table instead, ``table[first[r] + block]``, and a ``last`` of -1.
+    """
+
+    vertex_starts: IntArray
+    column_starts: IntArray
+    edges: IntArray
+    bias: Float32Array
+    feature_starts: IntArray
+    entry_starts: IntArray
+    columns: npt.NDArray[np.uint8]
+    values: Float32Array
+    seen: IntArray
+    first: IntArray
+    last: IntArray
+    homes: npt.NDArray[np.int32]
+    spots: npt.NDArray[np.int32]
+    table: npt.NDArray[np.int32]
+    slots: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class FinishedBlock:
+    """The weights of one trained block: for each feature the columns and values of its entries.
+
+    ``estimators`` holds one per edge where they are not linear; a constant margin is a number.
+    """
+
+    edges: IntArray
+    bias: Float32Array
+    features: IntArray
+    counts: npt.NDArray[np.int32]
+    columns: npt.NDArray[np.uint8]
+    values: Float32Array
+    estimators: list[Any] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        arrays = (self.features, self.counts, self.columns, self.values)
+        return sum(array.nbytes for array in arrays)
+
+
+def finish_block(
+    edges: IntArray,
+    features: IntArray,
+    weights: Any,
+    bias: npt.ArrayLike,
+    threshold: float = 0.0,
+) -> FinishedBlock:
+    """A trained block as it is kept: its weights above the threshold.
+
+    ``weights`` is a table, features x edges, or a list of estimators.
+    """
+    from ..kernels import storage
+
+    bias = np.asarray(bias, np.float32)
+    empty = np.empty(0, np.int32)
+    if isinstance(weights, list):
+        constant = np.array([isinstance(each, float) for each in weights])
+        bias = np.where(constant, [each if isinstance(each, float) else 0 for each in weights], 0)
+        return FinishedBlock(
+            edges,
+            bias.astype(np.float32),
+            features,
+            empty,
+            np.empty(0, np.uint8),
+            np.empty(0, np.float32),
+            list(weights),
+        )
+    weights = np.ascontiguousarray(weights, np.float32)
+    counts = np.empty(len(features), np.int32)
+    limit, full_above = np.float32(threshold), np.float32(FULL_ABOVE)
+    n_entries = storage.count_entries(weights, limit, full_above, counts)
+    order = np.argsort(features, kind="stable")
+    order = order[counts[order] > 0]
+    columns, values = np.empty(n_entries, np.uint8), np.empty(n_entries, np.float32)
+    storage.take_entries(weights, limit, order, counts, columns, values)
+    return FinishedBlock(
+        np.asarray(edges), bias, np.asarray(features)[order], counts[order], columns, values
+    )
+
+
+def constant_block(edges: IntArray, bias: npt.ArrayLike) -> FinishedBlock:
+    """A block whose margins are the same for every row."""
+    nothing = np.empty((0, len(edges)), np.float32)
+    return finish_block(edges, np.empty(0, np.int64), nothing, bias)
+
+
+@dataclass(frozen=True)
+class BlockWeights:
+    """The weights of all edges, block by block; the arrays are those of :class:`WeightArrays`.
+
+    Attributes
+    ----------
+    n_features : int
+        Features of a row; most may have no weights.
+    nonlinear : list of (column, features, estimator)
+        Estimators that are not linear, asked one by one.
+    twins : (edges, edges)
+        Edges not stored because their margins are those of the others, in order.
+    """
+
+    n_features: int
+    vertex_starts: IntArray
+    column_starts: IntArray
+    edges: IntArray
+    bias: Float32Array
+    feature_starts: IntArray
+    features: npt.NDArray[np.integer[Any]]
+    entry_starts: IntArray
+    columns: npt.NDArray[np.uint8]
+    values: Float32Array
+    nonlinear: list[tuple[int, IntArray, Any]] = field(default_factory=list)
+    twins: tuple[IntArray, IntArray] = field(
+        default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64))
+    )
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, those with a twin included."""
+        return len(self.bias) + len(self.twins[0])
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of weights that are not zero."""
+        return int(np.count_nonzero(self.values))
+
+    @property
+    def n_seen(self) -> int:
+        """Number of features that have weights."""
+        return len(self.arrays.seen)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays, the directory included."""
+        return sum(array.nbytes for array in (*self.arrays, self.features))
+
+    @cached_property
+    def arrays(self) -> WeightArrays:
+        """The weights and their directory, as the kernels take them."""
+        from ..kernels import storage
+
+        n_pairs = len(self.features)
+        most = min(n_pairs, self.n_features)
+        slots = np.full(2 ** int(np.ceil(np.log2(2 * most + 2))), -1, np.int32)
+        seen, ranks = np.empty(most, np.int64), np.empty(n_pairs, np.int32)
+        features = self.features.astype(np.int64, copy=False)
+        n_seen = storage.rank_features(features, slots, seen, ranks)
+        counts = np.bincount(ranks, minlength=n_seen)
+        n_blocks = len(self.column_starts) - 1
+        in_table = counts > IN_TABLE_ABOVE * np.count_nonzero(np.diff(self.feature_starts))
+        listed = np.where(in_table, 0, counts)
+        first = np.where(in_table, n_blocks * (np.cumsum(in_table) - 1), np.cumsum(listed) - listed)
+        last = np.where(in_table, -1, first)
+        homes, spots = np.empty(listed.sum(), np.int32), np.empty(listed.sum(), np.int32)
+        table = np.full(n_blocks * np.count_nonzero(in_table), -1, np.int32)
+        storage.fill_directory(ranks, self.feature_starts, first, last, homes, spots, table)
+        return WeightArrays(
+            self.vertex_starts,
+            self.column_starts,
+            self.edges,
+            self.bias,
+            self.feature_starts,
+            self.entry_starts,
+            self.columns,
+            self.values,
+            seen[:n_seen].copy(),
+            first,
+            last,
+            homes,
+            spots,
+            table,
+            slots,
+        )
+
+    def margins(self, X: Any) -> Float32Array:
+        """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges)."""
+        from ..kernels import lazy
+
+        out = np.empty((X.shape[0], self.n_edges), np.float32)
+        lazy.all_margins(X.indptr, X.indices, X.data, self.arrays, out)
+        for column, features, estimator in self.nonlinear:
+            out[:, self.edges[column]] = estimator.decision_function(X[:, features])
+        if len(self.twins[0]):
+            out[:, self.twins[0]] = out[:, self.twins[1]]
+        return out
+
+    def above(self, threshold: float) -> BlockWeights:
+        """The same, without the weights of at most this size."""
+        from ..kernels import storage
+
+        feature_starts = np.empty_like(self.feature_starts)
+        kept = np.empty(len(self.features), np.int64)
+        entry_starts = np.empty(len(self.features) + 1, np.int64)
+        columns, values = np.empty_like(self.columns), np.empty_like(self.values)
+        n_features, n_entries = storage.prune_entries(
+            self.feature_starts,
+            self.column_starts,
+            self.entry_starts,
+            self.columns,
+            self.values,
+            np.float32(threshold),
+            np.float32(FULL_ABOVE),
+            feature_starts,
+            kept,
+            entry_starts,
+            columns,
+            values,
+        )
+        return replace(
+            self,
+            feature_starts=feature_starts,
+            features=self.features[kept[:n_features]],
+            entry_starts=entry_starts[: n_features + 1].copy(),
+            columns=columns[:n_entries].copy(),
+            values=values[:n_entries].copy(),
+        )
+
+    def dense_columns(self, edges: IntArray) -> tuple[Float32Array, Float32Array]:
+        """Weights of some edges over all features, (n_features, len(edges)), and their biases."""
+        stored = self._stored(edges)
+        weights = np.zeros((self.n_features, len(edges)), np.float32)
+        column_of_edge = np.full(self.n_edges, -1)
+        column_of_edge[self.edges] = np.arange(len(self.edges))
+        wanted = column_of_edge[stored]
+        for block in np.unique(np.searchsorted(self.column_starts, wanted, side="right") - 1):
+            start, stop = self.column_starts[block : block + 2]
+            here = np.flatnonzero((wanted >= start) & (wanted < stop))
+            low, high = self.feature_starts[block : block + 2]
+            entries = slice(self.entry_starts[low], self.entry_starts[high])
+            table = np.zeros((high - low, stop - start), np.float32)
+            rows = np.repeat(np.arange(high - low), np.diff(self.entry_starts[low : high + 1]))
+            table[rows, self.columns[entries]] = self.values[entries]
+            weights[np.ix_(self.features[low:high], here)] = table[:, wanted[here] - start]
+        return weights, self.bias[wanted]
+
+    def _stored(self, edges: IntArray) -> IntArray:
+        """Edges whose weights are stored for these: their twins, for those that have one."""
+        stored = np.array(edges)
+        twin = np.isin(stored, self.twins[0])
+        stored[twin] = self.twins[1][np.searchsorted(self.twins[0], stored[twin])]
+        return stored
+
+
+def gather_blocks(
+    blocks: Sequence[FinishedBlock],
+    vertices: IntArray,
+    n_vertices: int,
+    n_features: int,
+    twins: tuple[IntArray, IntArray] | None = None,
+) -> BlockWeights:
+    """All blocks one after the other; ``vertices`` holds the vertex of each, ascending."""
+
+    def starts(sizes: Any) -> IntArray:
+        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+    column_starts = starts([len(block.edges) for block in blocks])
+    nonlinear = [
+        (int(start) + j, block.features, estimator)
+        for block, start in zip(blocks, column_starts, strict=False)
+        for j, estimator in enumerate(block.estimators)
+        if not isinstance(estimator, float)
+    ]
+    linear = [block.features if not block.estimators else block.features[:0] for block in blocks]
+    index_type = np.int32 if n_features < 2**31 else np.int64
+    return BlockWeights(
+        n_features,
+        np.searchsorted(vertices, np.arange(n_vertices + 1)),
+        column_starts,
+        np.concatenate([block.edges for block in blocks]).astype(np.int64),
+        np.concatenate([block.bias for block in blocks]),
+        starts([len(features) for features in linear]),
+        np.concatenate(linear).astype(index_type),
+        starts(np.concatenate([block.counts for block in blocks])),
+        np.concatenate([block.columns for block in blocks]),
+        np.concatenate([block.values for block in blocks]),
+        nonlinear,
+        *(() if twins is None else (twins,)),
+    )
