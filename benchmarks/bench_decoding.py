@@ -35,7 +35,7 @@ def main() -> None:
             accuracies = []
             for seed in (0, 1):
                 model = TrellisClassifier(width, random_state=seed).fit(X, y)
-                margins = model.weights_.margins(model._checked_rows(X_test))
+                margins = model.margins(X_test)
                 truth = model.assignment_.path_of_class[np.searchsorted(model.classes_, y_test)]
                 losses = [replace(model.loss_, normalisation=value) for value in NORMALISATIONS]
                 accuracies.append(

@@ -33,7 +33,7 @@ def main() -> None:
             seconds = time.perf_counter() - start
             print(f"\n{name}, {kind}: b = {selection.slice_width} after {seconds:.0f} s")
             print(selection)
-            for trial in selection.rows:
+            for trial in selection.trials:
                 model.set_params(slice_width=trial.slice_width).fit(X, y)
                 accuracy = model.score(X_test, y_test)
                 print(f"test accuracy at b = {trial.slice_width}: {accuracy:.2%}", flush=True)

@@ -141,8 +141,7 @@ def _accuracy_by_loss(model: Any, data: Set) -> dict[str, float]:
 def _margin_batches(model: Any, X: Any, y: Any) -> Iterable[tuple[Any, Any]]:
     size = max(64, 2**22 // model.trellis_.n_edges)
     for start in range(0, X.shape[0], size):
-        rows = model._checked_rows(X[start : start + size])
-        yield model.weights_.margins(rows), y[start : start + size]
+        yield model.margins(X[start : start + size]), y[start : start + size]
 
 
 def _diagnosed(model: Any, data: Set) -> dict[str, Any]:

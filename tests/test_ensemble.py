@@ -244,7 +244,8 @@ def test_sample_weights_data_frames_and_fitting_again(data):
     frame = pd.DataFrame(X[:, :50].toarray(), columns=[f"word {k}" for k in range(50)])
     model = TrellisEnsemble(TrellisClassifier(5), random_state=0)
     model.fit(frame, y, sample_weight=(y != 3).astype(float))
-    assert 3 not in model.classes_
+    assert 3 in model.classes_
+    assert not (model.predict(frame) == 3).any()
     assert model.feature_names_in_[7] == "word 7"
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"word 3": "other"}))
@@ -255,8 +256,8 @@ def test_sample_weights_data_frames_and_fitting_again(data):
 
 def test_a_fit_that_fails_leaves_the_old_model(data, fitted):
     X, y = data
-    model = copy.copy(fitted).set_params(estimator=TrellisClassifier(999))
-    with pytest.raises(ValueError, match="slice_width must be from 2 to the number of classes"):
+    model = copy.copy(fitted).set_params(estimator=TrellisClassifier(1))
+    with pytest.raises(ValueError, match="slice_width must be"):
         model.fit(X[:, :5], y)
     assert_same(model, fitted, X)
 
@@ -273,9 +274,8 @@ def test_bad_input(data, fitted):
         TrellisEnsemble(TrellisClassifier(C=-1.0)).fit(X, y)
     with pytest.raises(NotFittedError):
         TrellisEnsemble().predict(X)
-    with pytest.raises(ValueError, match="k must be from 1 to n_classes"):
-        fitted.predict_top_k(X, 31)
-    with pytest.raises(ValueError, match="k must be from 1 to n_classes"):
+    assert fitted.predict_top_k(X, 31)[0].shape == (900, 30)
+    with pytest.raises(ValueError, match="k must be an integer of at least 1, got 0"):
         fitted.predict_top_k(X, 0)
     with pytest.raises(ValueError, match="features"):
         fitted.predict(X[:, :7])

@@ -6,8 +6,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ._arrays import Float32Array
+from ._arrays import Float32Array, IntArray
 
 
 def checked_integer(name: str, value: object) -> int:
@@ -50,19 +51,32 @@ def check_pruning(max_drop: Any, threshold: Any) -> None:
         raise ValueError(f"threshold must be at least 0 and finite, got {threshold!r}")
 
 
-def check_memory(
-    needed: float, max_memory: float | None, what: str, advice: str = "use a smaller slice_width"
-) -> None:
-    """Raise a MemoryError if something takes more than it may."""
-    if max_memory is not None and needed > max_memory:
-        raise MemoryError(
-            f"max_memory is {max_memory / 2**20:.1f} MB, but {what} takes "
-            f"{needed / 2**20:.1f} MB; raise max_memory or {advice}"
-        )
+def clamped_k(k: Any, n_classes: int) -> int:
+    """How many of the best classes to return: at most as many as there are."""
+    check_integer("k", k, 1)
+    return min(int(k), n_classes)
+
+
+# ---------------------------------------------------------------------- labels and row weights
+
+
+def encoded_labels(classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> IntArray:
+    """Numbers of labels, -1 for one that is not among the sorted classes."""
+    encoded = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    return np.where(classes[encoded] == y, encoded, -1).astype(np.int64)
+
+
+def known_labels(classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> IntArray:
+    """Numbers of labels, or an error that names one that is not among the sorted classes."""
+    encoded = encoded_labels(classes, y)
+    if (encoded < 0).any():
+        label = y[encoded < 0][:1].tolist()[0]
+        raise ValueError(f"y holds a label that is not in classes: {label!r}")
+    return encoded
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> Float32Array:
-    """Weight of each row: 1 unless said otherwise."""
+    """Weight of each row, 1 by default."""
     if sample_weight is None:
         return np.ones(n_rows, np.float32)
     if isinstance(sample_weight, Real):
@@ -74,8 +88,29 @@ def row_weights(sample_weight: Any, n_rows: int) -> Float32Array:
     )
     if weights.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight must have shape ({n_rows},), one weight a row; got {weights.shape}"
+            f"sample_weight must have shape ({n_rows},), one weight per row; got {weights.shape}"
         )
     if weights.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weights.min()}")
     return np.asarray(weights)
+
+
+def class_weights(
+    class_weight: Any, classes: npt.NDArray[Any], y: npt.NDArray[Any]
+) -> npt.NDArray[np.float32]:
+    """Weight of each class, 1 by default, or an error that names the class and its weight."""
+    from sklearn.utils import compute_class_weight
+
+    if not isinstance(class_weight, dict):
+        return np.asarray(compute_class_weight(class_weight, classes=classes, y=y), np.float32)
+    for label, weight in class_weight.items():
+        if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+            raise ValueError(
+                f"class_weight must be at least 0 and finite, got {weight!r} for class {label!r}"
+            )
+    known = set(classes.tolist())
+    unknown = [label for label in class_weight if label not in known]
+    # Within cross-validation a class may be missing from a part of the rows.
+    if unknown and not known <= class_weight.keys():
+        raise ValueError(f"class_weight names a class that is not in y: {unknown[0]!r}")
+    return np.array([class_weight.get(label, 1.0) for label in classes.tolist()], np.float32)

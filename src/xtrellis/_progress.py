@@ -68,7 +68,7 @@ def width_progress(verbose: int, n_widths: int) -> Iterator[Callable[[Any], None
         def report(climb: Any) -> None:
             progress.advance(task)
             if climb is not None and climb.chosen is not None:
-                last, best = climb.rows[-1].slice_width, climb.chosen
+                last, best = climb.trials[-1].slice_width, climb.chosen
                 value = getattr(best, climb.criterion)
                 name = climb.criterion.replace("_", " ")
                 text = f"b = {last} done, best b = {best.slice_width} ({name} {value:.4f})"

@@ -1,59 +1,67 @@
-"""Prediction: what every fitted trellis model can do, however it was trained.
+"""What every fitted trellis estimator can do, however it was trained.
 
-Data flows one way: rows to margins (``weights``), margins to costs (``losses``), costs to paths
-(``decoding``), paths to classes (``path_assignment``).
+Estimators check what they are given and hand it to their :class:`TrellisModel`, which answers.
 """
 
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ._arrays import IntArray, canonical_csr
-from ._checks import check_pruning, row_weights
-from ._threads import in_threads
-from .decoding.losses import DecodingLoss, VertexSoftmax, get_loss
-from .decoding.paths import k_best_paths, layout, path_log_probabilities, shortest_paths
+from ._arrays import Float32Array, IntArray, canonical_csr
+from ._checks import check_pruning, clamped_k, encoded_labels, known_labels, row_weights
+from .decoding.losses import DecodingLoss
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
-from .learning import pruning
-from .learning.pruning import Pruning
+from .learning.pruning import Pruning, prune_together
 from .model.model_file import SavableMixin
 from .model.weights import EdgeWeights
+from .prediction import SparseRows, TrellisModel
 from .selection import diagnostics
 
+Estimator = TypeVar("Estimator", bound=Any)
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows as the kernels take them, without the cost of making a SciPy matrix."""
+# ---------------------------------------------------------------------- changing an estimator
 
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
-    data: npt.NDArray[np.float32]
-    shape: tuple[int, int]
+
+@contextmanager
+def built_aside(estimator: Estimator, *, fresh: bool = False) -> Iterator[Estimator]:
+    """A copy to work on, which the estimator becomes at the end, in one step.
+
+    If the work fails or is interrupted the estimator stays as it was, and a thread that predicts
+    meanwhile sees it as it was before or as it is afterwards. A ``fresh`` copy has the parameters,
+    but nothing that was fitted.
+    """
+    aside = copy.copy(estimator)
+    if fresh:
+        for name in _fitted_names(estimator):
+            del aside.__dict__[name]
+    yield aside
+    estimator.__dict__ = aside.__dict__
+
+
+def _fitted_names(estimator: Any) -> list[str]:
+    """Attributes that fitting sets: by scikit-learn's convention they end in an underscore."""
+    parameters = estimator.get_params(deep=False)
+    return [
+        name
+        for name in vars(estimator)
+        if name not in parameters and (name.endswith("_") or name == "_online")
+    ]
 
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if fitting it fails half-way."""
+    """Leave an estimator as it was if changing it fails half-way."""
     before = dict(estimator.__dict__)
     try:
         yield
@@ -63,14 +71,22 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         raise
 
 
+# ---------------------------------------------------------------------- estimators
+
+
 class RowClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
     """Base of all estimators that take rows of features."""
 
-    def _checked_rows(self, X: Any) -> Any:
-        """Rows as the kernels take them."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
-        return canonical_csr(X)
+    def _checked_rows(self, X: Any) -> tuple[Self, Any]:
+        """The estimator as it is now, and rows that were checked against it.
+
+        The copy is made in one step, so that another thread that fits cannot come between the
+        check and the prediction.
+        """
+        now = copy.copy(self)
+        check_is_fitted(now)
+        X = validate_data(now, X, accept_sparse="csr", dtype=np.float32, reset=False)
+        return now, canonical_csr(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -79,34 +95,76 @@ class RowClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
 
 
 class TrellisPredictor(RowClassifier):
-    """Base of those with one trellis: predictions from its weights, assignment and losses."""
+    """Base of the estimators with one trellis. All that was learned is in ``model_``."""
 
-    classes_: npt.NDArray[Any]
-    trellis_: Trellis
-    assignment_: PathAssignment
-    weights_: EdgeWeights
-    loss_: DecodingLoss
-    probability_loss_: DecodingLoss
-    code_: Code
+    model_: TrellisModel
     n_features_in_: int
     pruning_: Pruning
     _online: Any
     n_jobs: int | None
-    class_weight: Any = None  # of all that have no such parameter
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "weights_")
+        return hasattr(self, "model_")
+
+    # ------------------------------------------------------------------ parts of the model
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """Labels, sorted."""
+        return self.model_.classes
+
+    @property
+    def trellis_(self) -> Trellis:
+        """The graph."""
+        return self.model_.trellis
+
+    @property
+    def assignment_(self) -> PathAssignment:
+        """Which class is which path."""
+        return self.model_.assignment
+
+    @property
+    def weights_(self) -> EdgeWeights:
+        """Weights of all edges."""
+        return self.model_.weights
+
+    @property
+    def loss_(self) -> DecodingLoss:
+        """Loss that paths are compared by."""
+        return self.model_.loss
+
+    @property
+    def probability_loss_(self) -> DecodingLoss:
+        """Loss that probabilities are computed from."""
+        return self.model_.probability_loss
+
+    @property
+    def temperature_(self) -> float:
+        """What path costs are divided by before they become probabilities."""
+        return self.model_.temperature
+
+    @property
+    def code_(self) -> Code:
+        """The paper's code, "binary", or that of local training, "ternary"."""
+        return self.model_.code
+
+    # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most likely class of each row."""
-        rows = self._checked_rows(X)
-        return self.classes_[self._codes(rows)]
+        now, rows = self._checked_rows(X)
+        return now.model_.classes[now.model_.classify(rows, now.n_jobs)]
+
+    def margins(self, X: Any) -> Float32Array:
+        """Margin of every edge's learner for every row, (n_samples, n_edges)."""
+        now, rows = self._checked_rows(X)
+        return now.model_.margins(rows)
 
     def row_predictor(self) -> Callable[[npt.ArrayLike, npt.ArrayLike], Any]:
         """Function that classifies one sparse row at a time, without the checks of ``predict``.
 
         It takes the row's feature numbers and their values, and returns the label: for services
-        that answer one request after the other. It goes on with the model as it is now.
+        that answer one request after the other. It keeps the model as it is now.
 
         >>> import numpy as np
         >>> from xtrellis import TrellisClassifier
@@ -116,9 +174,10 @@ class TrellisPredictor(RowClassifier):
         >>> classify([2], [1.0]) == clf.predict([[0, 0, 1, 0]])[0]
         np.True_
         """
-        check_is_fitted(self)
-        classes = self.classes_[self.assignment_.class_of_path]
-        n_features, find_paths = self.n_features_in_, copy.copy(self)._path_finder()
+        now = copy.copy(self)
+        check_is_fitted(now)
+        label_of_path = now.model_.classes[now.model_.assignment.class_of_path]
+        n_features, find_paths = now.n_features_in_, now.model_.path_finder()
 
         def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
             features, data = np.asarray(indices, np.int32), np.asarray(values, np.float32)
@@ -129,151 +188,40 @@ class TrellisPredictor(RowClassifier):
                 )
             if features.size and not (features.min() >= 0 and features.max() < n_features):
                 raise ValueError(f"indices must be from 0 to {n_features - 1}")
-            row = _Rows(np.array([0, len(features)], np.int64), features, data, (1, n_features))
-            return classes[find_paths(row)[0]]
+            indptr = np.array([0, len(features)], np.int64)
+            row = SparseRows(indptr, features, data, (1, n_features))
+            return label_of_path[find_paths(row)[0]]
 
         return classify
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
-        """The k best classes of each row, best first, and their probabilities; O(log K) a row.
+        """The k best classes of each row, best first, and their probabilities.
+
+        It takes O(log K) per row. If there are fewer than k classes, all of them are returned.
 
         Returns
         -------
         labels : ndarray of shape (n_samples, k)
         probabilities : ndarray of shape (n_samples, k)
         """
-        parts = []
-        for margins in self._margins(self._checked_rows(X)):
-            paths, _ = k_best_paths(self.trellis_, margins, k, self.loss_)
-            log_p = path_log_probabilities(self.trellis_, margins, paths, self.probability_loss_)
-            parts.append((self.assignment_.class_of_path[paths], np.exp(log_p)))
-        codes, probabilities = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return self.classes_[codes], probabilities
+        now, rows = self._checked_rows(X)
+        encoded, log_p = now.model_.top_k(rows, clamped_k(k, now.model_.n_classes))
+        return now.model_.classes[encoded], np.exp(log_p, out=log_p)
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probabilities of all K classes, (n_samples, n_classes); see :meth:`predict_top_k`."""
-        return np.exp(self._log_probabilities(X))
+        table = self.predict_log_proba(X)
+        return np.exp(table, out=table)
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Log-probabilities of all K classes."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        """Log-probabilities of all K classes, (n_samples, n_classes)."""
+        now, rows = self._checked_rows(X)
+        return now.model_.log_probabilities(rows)
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Log-probabilities of all classes; of two classes, the log-odds of the second."""
-        scores = self._log_probabilities(X)
+        scores = self.predict_log_proba(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    def _log_probabilities(self, X: Any) -> npt.NDArray[np.float64]:
-        """Log-probabilities of all classes."""
-        rows = self._checked_rows(X)
-        paths = self.assignment_.path_of_class[np.newaxis]
-        parts = [
-            path_log_probabilities(self.trellis_, margins, paths, self.probability_loss_)
-            for margins in self._margins(rows, per_row=self.trellis_.n_classes)
-        ]
-        return np.concatenate(parts)
-
-    def _codes(self, X: Any) -> IntArray:
-        """Classes of checked rows, as numbers."""
-        from joblib import effective_n_jobs
-
-        n_jobs = effective_n_jobs(self.n_jobs)
-        if n_jobs == 1:
-            return self.assignment_.class_of_path[self._paths(X)]
-        cuts = np.linspace(0, X.shape[0], min(4 * n_jobs, X.shape[0]) + 1).astype(int)
-        paths = in_threads(
-            lambda cut: self._paths(canonical_csr(X[cut[0] : cut[1]])), pairwise(cuts), n_jobs
-        )
-        return self.assignment_.class_of_path[np.concatenate(paths)]
-
-    def _paths(self, X: Any) -> IntArray:
-        """Paths of checked rows."""
-        return self._path_finder()(X)
-
-    def _path_finder(self) -> Callable[[Any], IntArray]:
-        """What finds paths of checked rows: one kernel if the loss has one, else step by step."""
-        kernel = fused_kernel(self.trellis_, self.loss_)
-        if kernel is None or self.weights_.others:
-            return self._paths_step_by_step
-        run, settings = kernel
-        fixed = (
-            *self.weights_.arrays,
-            *self.weights_.twins,
-            *settings,
-            *layout(self.trellis_),
-        )
-
-        def find(X: Any) -> IntArray:
-            found = np.empty(X.shape[0], np.int64)
-            run(X.indptr, X.indices, X.data, *fixed, found)
-            for row in np.flatnonzero(found < 0):
-                within = slice(X.indptr[row], X.indptr[row + 1])
-                indptr = np.array([0, within.stop - within.start], np.int64)
-                one = _Rows(indptr, X.indices[within], X.data[within], (1, X.shape[1]))
-                found[row] = self._paths_step_by_step(one)[0]
-            return found
-
-        return find
-
-    def _paths_step_by_step(self, X: Any) -> IntArray:
-        """Paths of checked rows: margins, then costs, then paths."""
-        if isinstance(X, _Rows) and not self.weights_.others:
-            batches: Any = [self.weights_.margins(X)]
-        elif isinstance(X, _Rows):
-            matrix = sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape)
-            batches = self._margins(canonical_csr(matrix))
-        else:
-            batches = self._margins(X)
-        paths = [
-            shortest_paths(self.trellis_, self.loss_.edge_costs(self.trellis_, margins))
-            for margins in batches
-        ]
-        return np.concatenate(paths)
-
-    def _margins(self, X: Any, per_row: int = 0) -> Iterator[Any]:
-        """Margins of the rows, a chunk at a time."""
-        for part in self._row_chunks(X, per_row):
-            yield self.weights_.margins(part)
-
-    def _row_chunks(self, X: Any, per_row: int = 0) -> Iterator[Any]:
-        """Rows in chunks whose margins fit the processor's caches."""
-        size = max(64, 2**18 // max(self.trellis_.n_edges, per_row))
-        if X.shape[0] <= size:
-            yield X
-            return
-        for start in range(0, X.shape[0], size):
-            yield canonical_csr(X[start : start + size])
-
-    def _encode(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
-        """Checked rows as CSR, classes as numbers, and the weight of each row."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
-        weights = row_weights(sample_weight, X.shape[0])
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y).astype(np.float32)
-        return self._encode_classes(canonical_csr(X), y, weights)
-
-    def _encode_classes(
-        self, X: Any, y: Any, weights: npt.NDArray[np.float32]
-    ) -> tuple[Any, IntArray, npt.NDArray[np.float32]]:
-        """Rows that count, their classes as numbers, and their weights; sets ``classes_``."""
-        with warnings.catch_warnings():
-            # Many classes with few rows each are what this library is for.
-            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            check_classification_targets(y)
-        counted = weights > 0
-        if not counted.any():
-            raise ValueError("sample_weight is zero for every row: no row is left to train on")
-        if not counted.all():
-            X, y, weights = X[counted], y[counted], weights[counted]
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must have at least two classes, got one class only: {self.classes_.tolist()}"
-            )
-        return X, codes.astype(np.int64), np.ascontiguousarray(weights, np.float32)
 
     # ------------------------------------------------------------------ a smaller model
 
@@ -287,7 +235,7 @@ class TrellisPredictor(RowClassifier):
         half: bool = True,
         sample_weight: Any = None,
     ) -> Self:
-        """Set small weights to zero and store the others sparse; Section 6.2 of the paper.
+        """Set small weights to zero and store the others sparsely; Section 6.2 of the paper.
 
         Parameters
         ----------
@@ -297,14 +245,15 @@ class TrellisPredictor(RowClassifier):
             Accuracy on these rows that may be lost; 0.01 is one point.
         threshold : float, default=None
             Prune weights of at most this size, instead of searching for the largest threshold that
-            loses no more than ``max_drop``. Validation rows, if given, are then only measured on.
+            loses no more than ``max_drop``. Validation rows, if given, are then only used to
+            measure the accuracy.
         half : bool, default=True
             Round the weights to half precision: two bytes each in the model file.
 
         Returns
         -------
         self
-            With ``pruning_`` telling what was done.
+            ``pruning_`` describes what was done.
 
         Examples
         --------
@@ -315,8 +264,11 @@ class TrellisPredictor(RowClassifier):
         >>> clf.prune(X[1200:] / 16, y[1200:], max_drop=0.02).pruning_.n_after < 400
         True
         """
-        with all_or_nothing(self):
-            return self._prune(X, y, max_drop, threshold, half, sample_weight)
+        check_is_fitted(self)
+        check_pruning(max_drop, threshold)
+        with built_aside(self) as new:
+            new._prune(X, y, max_drop, threshold, half, sample_weight)
+        return self
 
     def _prune(
         self,
@@ -326,26 +278,21 @@ class TrellisPredictor(RowClassifier):
         threshold: float | None,
         half: bool,
         sample_weight: Any,
-    ) -> Self:
-        check_is_fitted(self)
-        check_pruning(max_drop, threshold)
-        accuracy = None
+    ) -> None:
+        model, accuracy = self.model_, None
         if X is not None and y is not None:
-            rows = self._checked_rows(X)
-            accuracy = accuracy_above(
-                lambda least: self._codes_above(rows, least), self.classes_, rows, y, sample_weight
-            )
-        self.pruning_ = pruning.prune_models([self], accuracy, max_drop, threshold, half)
-        return self
+            _, rows = self._checked_rows(X)
+            share_right = accuracy_on(model.classes, rows, y, sample_weight)
 
-    def _codes_above(self, X: Any, threshold: float) -> IntArray:
-        """Classes of checked rows, as if weights of at most the threshold were zero."""
-        paths = []
-        for part in self._row_chunks(X):
-            margins = self.weights_.margins(part, threshold)
-            costs = self.loss_.edge_costs(self.trellis_, margins)
-            paths.append(shortest_paths(self.trellis_, costs))
-        return self.assignment_.class_of_path[np.concatenate(paths)]
+            def accuracy(weights: list[EdgeWeights], least: float) -> float:
+                pruned = replace(model, weights=weights[0])
+                return share_right(pruned.classify(rows, self.n_jobs, least))
+
+        (weights,), self.pruning_ = prune_together(
+            [model.weights], accuracy, max_drop, threshold, half
+        )
+        self.model_ = replace(model, weights=weights)
+        self._online = None  # states of online learners belong to the weights that were
 
     # ------------------------------------------------------------------ diagnostics
 
@@ -360,64 +307,23 @@ class TrellisPredictor(RowClassifier):
         >>> diagnosis.error <= diagnosis.error_bound
         True
         """
-        rows = self._checked_rows(X)
+        now, rows = self._checked_rows(X)
         y = np.asarray(y)
         check_consistent_length(rows, y)
-        paths = self.assignment_.path_of_class[self._known_codes(y)]
-        return diagnostics.diagnose(
-            self.trellis_, self.weights_, self._margins(rows), paths, loss, self.code_
-        )
-
-    def _known_codes(self, y: npt.NDArray[Any]) -> IntArray:
-        """Numbers of labels, or an error that names one that is not among ``classes_``."""
-        codes = codes_or_none(self.classes_, y)
-        if (codes < 0).any():
-            label = y[codes < 0][:1].tolist()[0]
-            raise ValueError(f"y holds a label that is not in classes: {label!r}")
-        return codes
+        model = now.model_
+        paths = model.assignment.path_of_class[known_labels(model.classes, y)]
+        margins = model.margin_batches(rows)
+        return diagnostics.diagnose(model.trellis, model.weights, margins, paths, loss, model.code)
 
 
-def fused_kernel(
-    trellis: Trellis, loss: DecodingLoss
-) -> tuple[Callable[..., None], tuple[Any, ...]] | None:
-    """Kernel that predicts with a loss in one go, and its settings; None if there is none."""
-    if isinstance(loss, VertexSoftmax):
-        from .kernels.predict import softmax_paths
-
-        scale = loss.edge_scale(trellis).astype(np.float32)
-        return softmax_paths, (scale, loss.power, np.float32(loss.normalisation))
-    if loss is get_loss("exponential"):
-        from .kernels.predict import exponential_paths
-
-        return exponential_paths, ()
-    return None
-
-
-def accuracy_above(
-    codes_above: Callable[[float], IntArray],
-    classes: npt.NDArray[Any],
-    rows: Any,
-    y: Any,
-    sample_weight: Any,
-) -> Callable[[float], float]:
-    """Accuracy on labelled rows, as a function of the threshold that small weights are under.
-
-    ``codes_above`` gives the rows' classes, as numbers, for a threshold.
-    """
+def accuracy_on(
+    classes: npt.NDArray[Any], rows: Any, y: Any, sample_weight: Any
+) -> Callable[[IntArray], float]:
+    """Share of labelled rows that are right, as a function of the predicted class numbers."""
     y = np.asarray(y)
     check_consistent_length(rows, y)
-    truth = codes_or_none(classes, y)  # a label never seen, -1, is never right
+    truth = encoded_labels(classes, y)  # a label never seen, -1, is never right
     weights = row_weights(sample_weight, rows.shape[0])
     if not weights.any():
         raise ValueError("sample_weight is zero for every row: no row is left to measure on")
-
-    def accuracy(threshold: float) -> float:
-        return float(np.average(codes_above(threshold) == truth, weights=weights))
-
-    return accuracy
-
-
-def codes_or_none(classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> IntArray:
-    """Numbers of labels, -1 for one that is not among the sorted classes."""
-    codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-    return np.where(classes[codes] == y, codes, -1).astype(np.int64)
+    return lambda encoded: float(np.average(encoded == truth, weights=weights))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -28,14 +29,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._arrays import FloatArray, IntArray, canonical_csr
-from ._checks import check_integer, check_pruning
+from ._checks import check_integer, check_pruning, clamped_k
+from ._memory import empty_table
 from ._threads import in_threads
-from .base import RowClassifier, TrellisPredictor, accuracy_above, all_or_nothing
+from .base import RowClassifier, TrellisPredictor, accuracy_on, built_aside
 from .classifier import TrellisClassifier
-from .decoding.paths import checked_costs, checked_k, k_shortest_paths, log_probabilities
+from .decoding.paths import checked_costs, k_shortest_paths, log_probabilities
 from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
-from .learning.pruning import Pruning, prune_models
+from .learning.pruning import Pruning, prune_together
+from .model.weights import EdgeWeights
+from .prediction import TrellisModel
 
 Result = TypeVar("Result")
 Floats = npt.NDArray[np.float64]
@@ -116,15 +120,15 @@ class TrellisEnsemble(RowClassifier):
             Labels of any type that sorts.
         sample_weight : array-like of shape (n_samples,), default=None
         """
-        with all_or_nothing(self):
+        with built_aside(self, fresh=True) as new:
             members = self._new_members()
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32)
+            X, y = validate_data(new, X, y, accept_sparse="csr", dtype=np.float32)
             rows = canonical_csr(X)
             for member in members:
                 member.fit(rows, y, sample_weight)
-                member.classes_ = members[0].classes_  # the same labels: held once
-            self.estimators_, self.classes_ = members, members[0].classes_
-            self.__dict__.pop("pruning_", None)  # of an earlier fit
+                # The same labels: held once.
+                member.model_ = replace(member.model_, classes=members[0].classes_)
+            new.estimators_, new.classes_ = members, members[0].classes_
         return self
 
     def _new_members(self) -> list[Any]:
@@ -149,24 +153,25 @@ class TrellisEnsemble(RowClassifier):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Class of the largest mean probability of each row; of equal ones, the first."""
-        rows = self._checked_rows(X)
-        return self.classes_[self._codes_above(rows)]
+        now, rows = self._checked_rows(X)
+        return now.classes_[now._classify(now._models(), rows)]
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Floats]:
         """The k best classes of each row, best first, and their mean probabilities.
 
-        They are exact, and found in O(log K) a row.
+        They are exact, and found in O(log K) per row. If there are fewer than k classes, all of
+        them are returned.
 
         Returns
         -------
         labels : ndarray of shape (n_samples, k)
         probabilities : ndarray of shape (n_samples, k)
         """
-        rows = self._checked_rows(X)
-        k = checked_k(k, len(self.classes_))
-        parts = self._by_chunks(rows, lambda views: best_of_mean(views, k))
-        codes, probabilities = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return self.classes_[codes], probabilities
+        now, rows = self._checked_rows(X)
+        k = clamped_k(k, len(now.classes_))
+        parts = now._by_chunks(now._models(), rows, lambda views: best_of_mean(views, k))
+        encoded, probabilities = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return now.classes_[encoded], probabilities
 
     def predict_proba(self, X: Any) -> Floats:
         """Mean probabilities of all K classes, (n_samples, n_classes)."""
@@ -174,42 +179,63 @@ class TrellisEnsemble(RowClassifier):
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the mean probabilities of all K classes."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        return self._of_all_classes(X, log_mean_probabilities)
 
     def decision_function(self, X: Any) -> Floats:
         """Logarithms of the mean probabilities; of two classes, the log-odds of the second."""
-        scores = self._of_all_classes(X, log_mean_probabilities)
+        scores = self.predict_log_proba(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _of_all_classes(self, X: Any, mean: Callable[[Floats], Floats]) -> Floats:
         """Some mean over the trellises for every class."""
-        rows = self._checked_rows(X)
-        every = np.arange(len(self.classes_))[np.newaxis]
-        parts = self._by_chunks(rows, lambda views: mean(look_up(views, every)), per_row=every.size)
-        return np.concatenate(parts)
+        now, rows = self._checked_rows(X)
+        every = np.arange(len(now.classes_))[np.newaxis]
+        table = empty_table(rows.shape[0], every.size)
 
-    def _codes_above(self, rows: Any, threshold: float = 0.0) -> IntArray:
+        def fill(views: list[View], part: slice) -> None:
+            table[part] = mean(look_up(views, every))
+
+        now._fill_chunks(now._models(), rows, fill, per_row=every.size)
+        return table
+
+    def _models(self) -> list[TrellisModel]:
+        return [member.model_ for member in self.estimators_]
+
+    def _classify(
+        self, models: Sequence[TrellisModel], rows: Any, threshold: float = 0.0
+    ) -> IntArray:
         """Classes of checked rows, as if weights of at most the threshold were zero."""
-        parts = self._by_chunks(rows, lambda views: best_of_mean(views, 1)[0][:, 0], threshold)
-        return np.concatenate(parts)
+        best = np.empty(rows.shape[0], np.int64)
+
+        def fill(views: list[View], part: slice) -> None:
+            best[part] = best_of_mean(views, 1)[0][:, 0]
+
+        self._fill_chunks(models, rows, fill, threshold)
+        return best
 
     def _by_chunks(
+        self, models: Sequence[TrellisModel], rows: Any, function: Callable[[list[View]], Result]
+    ) -> list[Result]:
+        """Results of a function of what all trellises say of some rows, chunk by chunk."""
+        return self._fill_chunks(models, rows, lambda views, part: function(views))
+
+    def _fill_chunks(
         self,
+        models: Sequence[TrellisModel],
         rows: Any,
-        function: Callable[[list[View]], Result],
+        function: Callable[[list[View], slice], Result],
         threshold: float = 0.0,
         per_row: int = 0,
     ) -> list[Result]:
-        """Results of a function of what all trellises say of some rows, chunk by chunk."""
-        n_edges = max(member.trellis_.n_edges for member in self.estimators_)
+        """The same for a function that also takes which rows they are."""
+        n_edges = max(model.trellis.n_edges for model in models)
         size = max(64, 2**18 // max(n_edges, per_row))
         n_chunks = max(1, -(-rows.shape[0] // size))
         cuts = np.linspace(0, rows.shape[0], n_chunks + 1).astype(int)
 
         def of_chunk(cut: tuple[int, int]) -> Result:
             chunk = rows if n_chunks == 1 else canonical_csr(rows[cut[0] : cut[1]])
-            return function([view_of(member, chunk, threshold) for member in self.estimators_])
+            return function([view_of(model, chunk, threshold) for model in models], slice(*cut))
 
         n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
         return in_threads(of_chunk, pairwise(cuts), n_jobs)
@@ -233,17 +259,30 @@ class TrellisEnsemble(RowClassifier):
         """
         check_is_fitted(self)
         check_pruning(max_drop, threshold)
-        with all_or_nothing(self):
-            self.estimators_ = [copy.copy(member) for member in self.estimators_]
-            accuracy = None
+        with built_aside(self) as new:
+            models, accuracy = new._models(), None
             if X is not None and y is not None:
-                rows = self._checked_rows(X)
-                accuracy = accuracy_above(
-                    lambda least: self._codes_above(rows, least),
-                    *(self.classes_, rows, y, sample_weight),
-                )
-            self.pruning_ = prune_models(self.estimators_, accuracy, max_drop, threshold, half)
+                _, rows = new._checked_rows(X)
+                share_right = accuracy_on(new.classes_, rows, y, sample_weight)
+
+                def accuracy(weights: list[EdgeWeights], least: float) -> float:
+                    return share_right(new._classify(_with_weights(models, weights), rows, least))
+
+            weights, new.pruning_ = prune_together(
+                [model.weights for model in models], accuracy, max_drop, threshold, half
+            )
+            new.estimators_ = [copy.copy(member) for member in new.estimators_]
+            pruned = _with_weights(models, weights)
+            for member, model in zip(new.estimators_, pruned, strict=True):
+                member.model_ = model
         return self
+
+
+def _with_weights(
+    models: Sequence[TrellisModel], weights: Sequence[EdgeWeights]
+) -> list[TrellisModel]:
+    """The same models with other weights."""
+    return [replace(model, weights=own) for model, own in zip(models, weights, strict=True)]
 
 
 # ---------------------------------------------------------------------- what one trellis says
@@ -257,11 +296,11 @@ class View(NamedTuple):
     costs: FloatArray  # (n_rows, n_edges)
 
 
-def view_of(member: TrellisPredictor, rows: Any, threshold: float = 0.0) -> View:
-    """What a fitted classifier says of checked rows, without weights up to the threshold."""
-    margins = member.weights_.margins(rows, threshold)
-    costs = checked_costs(member.trellis_, margins, member.probability_loss_)
-    return View(member.trellis_, member.assignment_, costs)
+def view_of(model: TrellisModel, rows: Any, threshold: float = 0.0) -> View:
+    """What a model says of checked rows, without weights up to the threshold."""
+    margins = model.weights.margins(rows, threshold)
+    costs = checked_costs(model.trellis, margins, model.probability_loss)
+    return View(model.trellis, model.assignment, costs)
 
 
 def look_up(views: Sequence[View], codes: IntArray) -> Floats:

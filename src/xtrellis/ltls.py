@@ -12,21 +12,22 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from ._arrays import IntArray, canonical_csr
+from ._arrays import IntArray
 from ._checks import check_fraction, check_integer, check_jobs
 from ._progress import training_progress
-from .base import TrellisPredictor, all_or_nothing
+from .base import TrellisPredictor, built_aside
 from .decoding import calibration
-from .decoding.losses import get_loss
+from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import layout
+from .fitting import LabelledRows, labelled_rows
 from .graph.assignment import GreedyAssignment, PathAssignment
 from .graph.trellis import Trellis
 from .learning.rows import TrainingRows, hold_out_rows, prepare_rows, visiting_order
 from .learning.training import History
 from .model.weights import EdgeWeights, finish_block, join_blocks
+from .prediction import TrellisModel
 
 
 class LTLSClassifier(TrellisPredictor):
@@ -63,6 +64,8 @@ class LTLSClassifier(TrellisPredictor):
     True
     """
 
+    history_: History
+
     def __init__(
         self,
         slice_width: int = 2,
@@ -82,68 +85,75 @@ class LTLSClassifier(TrellisPredictor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows X with labels y."""
-        with all_or_nothing(self):
-            return self._fit(X, y, sample_weight)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         check_integer("slice_width", self.slice_width, 2)
         check_integer("epochs", self.epochs, 1)
         check_fraction("calibration", self.calibration)
         check_jobs(self.n_jobs)
-        X, codes, weights = self._encode(X, y, sample_weight)
-        rng = check_random_state(self.random_state)
-        self.trellis_ = Trellis(len(self.classes_), self.slice_width)
-        self.code_ = "binary"
-        self.temperature_, self.loss_ = 1.0, get_loss("squared")
-        self.probability_loss_ = get_loss("log")
-        held_out = hold_out_rows(codes, self.calibration, rng)
-        if held_out.any():
-            inside = ~held_out
-            self._train(X[inside], codes[inside], weights[inside], rng)
-            margins = self.weights_.margins(canonical_csr(X[held_out]))
-            paths = self.assignment_.path_of_class[codes[held_out]]
-            self.temperature_ = calibration.fit_temperature(
-                self.trellis_, margins, paths, weights[held_out], get_loss("log")
-            )
-            self.probability_loss_ = calibration.Tempered(get_loss("log"), self.temperature_)
-        self._train(X, codes, weights, rng)
+        with built_aside(self, fresh=True) as new:
+            data = labelled_rows(new, X, y, sample_weight)
+            new.model_, new.history_ = new._fit(data, check_random_state(self.random_state))
         return self
 
+    def _fit(self, data: LabelledRows, rng: np.random.RandomState) -> tuple[TrellisModel, History]:
+        """Train on all rows; before that without some of them, to fit the temperature on those."""
+        probability_loss: DecodingLoss = get_loss("log")
+        held_out = hold_out_rows(data.y_encoded, self.calibration, rng)
+        if held_out.any():
+            model, _ = self._train(data[~held_out], probability_loss, rng)
+            outside = data[held_out]
+            temperature = calibration.fit_temperature(
+                model.trellis,
+                model.margins(outside.X),
+                model.assignment.path_of_class[outside.y_encoded],
+                outside.sample_weight,
+                probability_loss,
+            )
+            probability_loss = calibration.Tempered(probability_loss, temperature)
+        return self._train(data, probability_loss, rng)
+
     def _train(
-        self,
-        X: Any,
-        codes: IntArray,
-        weights: npt.NDArray[np.float32],
-        rng: np.random.RandomState,
-    ) -> None:
+        self, data: LabelledRows, probability_loss: DecodingLoss, rng: np.random.RandomState
+    ) -> tuple[TrellisModel, History]:
         """Weights and assignment from all of these rows."""
+        n_classes = len(data.classes)
+        trellis = Trellis(n_classes, min(self.slice_width, n_classes))
         # Paths are not known yet: each row comes with its class in place of one.
-        nobody = np.zeros(len(codes), bool)
+        nobody = np.zeros(len(data.y_encoded), bool)
         shuffle = np.random.RandomState(rng.randint(2**31))
-        rows = prepare_rows(self.trellis_, X, codes, weights, nobody, shuffle)
-        codes = self.trellis_.path_numbers(rows.path_edges)
+        rows = prepare_rows(trellis, data.X, data.y_encoded, data.sample_weight, nobody, shuffle)
+        y_encoded = trellis.path_numbers(rows.path_edges)
         with training_progress(self.verbose) as report:
-            self.weights_, self.assignment_, self.history_ = train_jointly(
-                self.trellis_,
+            weights, assignment, history = train_jointly(
+                trellis,
                 rows,
-                codes,
+                y_encoded,
                 self.epochs,
                 int(rng.randint(2**31)),
-                self.n_features_in_,
+                data.X.shape[1],
                 report,
             )
+        model = TrellisModel(
+            data.classes,
+            trellis,
+            assignment,
+            weights,
+            get_loss("squared"),
+            probability_loss,
+            "binary",
+        )
+        return model, history
 
 
 def train_jointly(
     trellis: Trellis,
     rows: TrainingRows,
-    codes: IntArray,
+    y_encoded: IntArray,
     epochs: int,
     seed: int,
     n_features: int,
     report: Callable[[float, float], None] | None = None,
 ) -> tuple[EdgeWeights, PathAssignment, History]:
-    """Averaged weights of all edges, the greedy assignment, and the share of errors an epoch.
+    """Averaged weights of all edges, the greedy assignment, and the share of errors per epoch.
 
     ``report`` is called after each epoch with its share of the work and of rows that were wrong.
     """
@@ -156,7 +166,7 @@ def train_jointly(
     margins = np.empty(trellis.n_edges, np.float32)
     history, clock = History(), 1.0
     for _ in range(epochs):
-        order = visiting_order(np.arange(len(codes)), rng)
+        order = visiting_order(np.arange(len(y_encoded)), rng)
         errors, at = np.zeros(1), 0
         while at < len(order):
             at, clock = joint.joint_pass(
@@ -165,7 +175,7 @@ def train_jointly(
                 X.data,
                 order,
                 at,
-                codes,
+                y_encoded,
                 greedy.path_of_class,
                 *layout(trellis),
                 rows.weights,
@@ -176,7 +186,7 @@ def train_jointly(
                 errors,
             )
             if at < len(order):  # a class seen for the first time
-                greedy.assign(int(codes[order[at]]), margins, "squared")
+                greedy.assign(int(y_encoded[order[at]]), margins, "squared")
         history.training_error.append(float(errors[0]) / len(order))
         if report is not None:
             report(1 / epochs, history.training_error[-1])

@@ -13,7 +13,7 @@ from .graph.trellis import Trellis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .selection.widths import WidthSelection
+    from .selection.width_trials import WidthSelection
 
 _MAX_EDGES = 5_000  # more than this is a black rectangle
 _EDGE, _EXIT, _PATH, _INK = "#b8c0cc", "#8a94a6", "#0b5fd3", "#1d2633"
@@ -145,13 +145,13 @@ def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
         ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
     by_bound = selection.criterion == "bound"
     label = "its bound ℓε / (ρ L(0))" if by_bound else "log loss (bits)"
-    sizes = [trial.model_bytes / 1e6 for trial in selection.rows]
-    values = [getattr(trial, selection.criterion) for trial in selection.rows]
+    sizes = [trial.model_bytes / 1e6 for trial in selection.trials]
+    values = [getattr(trial, selection.criterion) for trial in selection.trials]
     # A logarithm cannot show that there is no error.
-    errors = [trial.training_error or np.nan for trial in selection.rows]
+    errors = [trial.training_error or np.nan for trial in selection.trials]
     ax.plot(sizes, errors, "s-", ms=5, lw=1.4, color=_ERROR, label="training error")
     ax.plot(sizes, values, "o-", ms=5, lw=1.4, color=_PATH, label=label)
-    for trial, size, value in zip(selection.rows, sizes, values, strict=True):
+    for trial, size, value in zip(selection.trials, sizes, values, strict=True):
         if trial.slice_width == selection.slice_width:
             ax.plot(size, value, "o", ms=12, mfc="none", mec=_INK, mew=1.6, ls="", label="chosen")
             ax.axvline(size, color=_EDGE, lw=1, ls="--", zorder=0)

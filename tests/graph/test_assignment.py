@@ -68,13 +68,13 @@ def test_exit_first_order(graph):
     assert keys == sorted(keys)
 
 
-@pytest.mark.parametrize("laying", ["depth_first", "exit_first"])
-def test_similarity_keeps_groups_together(laying):
+@pytest.mark.parametrize("path_order", ["depth_first", "exit_first"])
+def test_similarity_keeps_groups_together(path_order):
     X, y, group = clustered_data(n_groups=12, classes_a_group=10)
     trellis = Trellis(120, 5)
-    assignment = similarity_assignment(trellis, X, y, laying=laying, random_state=0)
+    assignment = similarity_assignment(trellis, X, y, path_order=path_order, random_state=0)
     assert_inverse(assignment, 120)
-    order = np.arange(120) if laying == "depth_first" else exit_first(trellis)
+    order = np.arange(120) if path_order == "depth_first" else exit_first(trellis)
     in_order = group[assignment.class_of_path[order]]
     # About 108 at random, 11 at best; more where groups are cut to share the first vertex.
     assert (np.diff(in_order) != 0).sum() <= 25
@@ -179,7 +179,7 @@ def test_bad_permutations(permutation, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"laying": "sideways"}, "laying must be .* got 'sideways'"),
+        ({"path_order": "sideways"}, "path_order must be .* got 'sideways'"),
         ({"y": [0, 1, 2]}, "inconsistent numbers of samples"),
         ({"y": [0, 1, 2, 4]}, "y must hold integers from 0 to 3, got 4"),
         (

@@ -1,7 +1,5 @@
 """Similarity of classes: vectors, clusters of given sizes, linkage; within its memory."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +7,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from samples import topics
 from xtrellis.graph import Trellis, similarity, similarity_assignment
 from xtrellis.kernels.cluster import _kth_lowest
 
@@ -74,25 +71,6 @@ def test_selection_is_that_of_a_sort(values, data):
 def test_features_too_large_to_add_up():
     with pytest.raises(ValueError, match="scale the features"):
         similarity_assignment(Trellis(3, 2), np.full((6, 2), 3e38), [0, 1, 2] * 2)
-
-
-@pytest.mark.parametrize(
-    ("n_classes", "n_features", "n_rows", "width"),
-    [(300, 400, 4000, 17), (100, 100_000, 2000, 10), (2000, 300, 6000, 44), (6000, 300, 9000, 77)],
-)
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ordering_stays_within_the_memory_it_is_said_to_take(
-    n_classes, n_features, n_rows, width, n_jobs
-):
-    X, y = topics(n_classes, n_features, n_rows)
-    settings = {"random_state": 0, "n_jobs": n_jobs}
-    similarity_assignment(Trellis(n_classes, width), X[:n_classes], y[:n_classes], **settings)
-    tracemalloc.start()
-    similarity_assignment(Trellis(n_classes, width), X, y, **settings)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    said = similarity.similarity_bytes(n_classes, width, X, n_jobs)
-    assert said / 10 < peak < said, (peak / 2**20, said / 2**20)
 
 
 def test_columns_in_parts_have_the_same_bits(monkeypatch):

@@ -1,6 +1,7 @@
 """Pruning: the largest threshold within the drop, sparse storage, the same predictions."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,9 +123,10 @@ def test_bad_input(fitted, rows):
     assert_bad_pruning_is_refused(model, X, y)
     assert model.weights_ is fitted.weights_
     huge = copy.copy(fitted)
-    huge.weights_ = copy.copy(huge.weights_)
-    huge.weights_.values = huge.weights_.values + np.float32(1e6)
-    huge.weights_.dense = huge.weights_.dense + np.float32(1e6)
+    weights = copy.copy(huge.weights_)
+    weights.values = weights.values + np.float32(1e6)
+    weights.dense = weights.dense + np.float32(1e6)
+    huge.model_ = replace(huge.model_, weights=weights)
     with pytest.raises(ValueError, match="does not fit half precision"):
         huge.prune(threshold=0.0)
     huge.prune(threshold=0.0, half=False)

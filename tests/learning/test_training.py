@@ -14,7 +14,6 @@ from xtrellis.graph import Trellis, codewords
 from xtrellis.learning import Arow, LinearSVM
 from xtrellis.learning.blocks import make_block, plan_blocks, twin_edges
 from xtrellis.learning.rows import hold_out_rows, merge_rows, prepare_rows, visiting_order
-from xtrellis.learning.training import _calibration_sample
 
 
 def rows_of(trellis, seed=0, n_rows=300):
@@ -112,24 +111,15 @@ def test_same_seed_same_bits_for_any_number_of_workers(training, learner):
     assert all(other == first for other in others)
 
 
-def test_block_size_does_not_matter():
+def test_block_size_does_not_matter(monkeypatch):
     """Wide vertices split over several blocks learn the same, but for the order of rows."""
     X, y = topics(n_classes=40)
     whole = TrellisClassifier(
         40, training="independent", assignment="random", random_state=0, calibration=0
     ).fit(X, y)
-    small = clone(whole).set_params(max_memory=400_000).fit(X, y)
+    monkeypatch.setattr("xtrellis.learning.training.BLOCK_BYTES", 60_000)
+    small = clone(whole).fit(X, y)
     assert np.mean(whole.predict(X) == small.predict(X)) > 0.99
-
-
-def test_a_memory_bound_does_not_make_the_result_depend_on_workers():
-    X, y = topics()
-    model = TrellisClassifier(20, training="independent", assignment="random", random_state=0)
-    first, second = [
-        model.set_params(max_memory=6e5, n_jobs=jobs).fit(X, y).decision_function(X)
-        for jobs in (1, 2)
-    ]
-    np.testing.assert_array_equal(first, second)
 
 
 def test_features_never_seen_have_no_weights():
@@ -164,35 +154,6 @@ def test_memory_does_not_grow_with_features_times_edges():
     tracemalloc.stop()
     everything = n_features * model.trellis_.n_edges * 8
     assert peak < everything / 10, (peak / 2**20, everything / 2**20)
-
-
-def test_a_memory_bound_that_cannot_hold_is_refused_at_once():
-    X, y = topics()
-    with pytest.raises(MemoryError, match=r"ordering .* or say assignment='random'"):
-        TrellisClassifier(max_memory=1000, random_state=0).fit(X, y)
-    model = TrellisClassifier(4, assignment="random", random_state=0)
-    with pytest.raises(MemoryError, match=r"max_memory is 0\.0 MB, but training takes at least"):
-        model.set_params(max_memory=1000).fit(X, y)
-    with pytest.raises(MemoryError, match="early stopping, which keeps all blocks"):
-        model.set_params(max_memory=90_000, early_stopping=True).fit(X, y)
-    model.set_params(learner="arow", early_stopping=False)
-    with pytest.raises(MemoryError, match="partial_fit, which keeps all edges dense"):
-        model.partial_fit(X, y, classes=np.arange(30))
-    model.set_params(training="independent", max_memory=75_000)
-    with pytest.raises(MemoryError, match="finished weights have grown to"):
-        model.fit(X, y)
-
-
-def test_the_calibration_sample_is_smaller_if_memory_is_bounded():
-    X, y = topics(n_rows=3000)
-    trellis, weights = Trellis(30, 5), np.ones(3000, np.float32)
-    held_out = np.arange(3000) % 2 == 0
-    rows = prepare_rows(trellis, X, y, weights, held_out, np.random.RandomState(0))
-    assert len(_calibration_sample(trellis, rows)) == 1500
-    sample = _calibration_sample(trellis, rows, rows.nbytes + 300_000)
-    assert len(sample) > 50
-    assert len(sample) * trellis.n_edges * 4 <= 300_000 / 8
-    assert len(_calibration_sample(trellis, rows, 1.0)) == 50
 
 
 def test_history_tells_losses_times_and_error():

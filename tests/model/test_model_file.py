@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -110,7 +111,8 @@ def test_labels_of_any_type(labels, rows, tmp_path):
     X, y = rows
     model = TrellisClassifier(5, random_state=0)
     if labels.dtype.kind in "MfS":  # no targets that scikit-learn takes
-        model.fit(X, y).classes_ = labels
+        model.fit(X, y)
+        model.model_ = replace(model.model_, classes=labels)
     else:
         model.fit(X, labels[y])
     model.save(tmp_path / "model")
@@ -206,7 +208,8 @@ def test_models_that_cannot_be_saved(rows, tmp_path):
     with pytest.raises(ModelFileError, match="cannot be saved, as it is code"):
         own.save(path)
     odd = TrellisClassifier(5).fit(X, y)
-    odd.classes_ = np.array([None, *range(29)], dtype=object)
+    labels = np.array([None, *range(29)], dtype=object)
+    odd.model_ = replace(odd.model_, classes=labels)
     with pytest.raises(ModelFileError, match="classes of type NoneType, int cannot be saved"):
         odd.save(path)
     with pytest.raises(ModelFileError, match="models of type LogisticRegression"):

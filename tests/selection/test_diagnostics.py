@@ -18,7 +18,7 @@ def test_average_loss_bound_and_margin(training, code, loss):
     )
     found = model.diagnose(X, y, loss=loss)
     trellis = model.trellis_
-    margins = model.weights_.margins(model._checked_rows(X))
+    margins = model.margins(X)
     matrix = oracle.coding_matrix(30, 3, code)
     paths = model.assignment_.path_of_class[y]
     losses = oracle.LOSSES[loss](matrix[paths] * margins.astype(float))

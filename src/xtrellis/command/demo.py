@@ -22,7 +22,8 @@ from ..graph.trellis import Trellis
 from ..learning.pruning import held_out_threshold
 from ..ltls import LTLSClassifier
 from ..model.model_file import load_model
-from ..selection.widths import WidthSelection, select_slice_width
+from ..selection.width_trials import WidthSelection
+from ..selection.widths import select_slice_width
 from ..text import TextFeatures, TrellisTextClassifier
 
 SENTENCES = (
@@ -292,9 +293,9 @@ def write_report(
             f"{t.training_error:.2%}",
             f"{t.model_bytes / 1e6:.1f} MB",
         )
-        for t in selection.rows
+        for t in selection.trials
     ]
-    chosen = [t.slice_width for t in selection.rows].index(selection.slice_width)
+    chosen = [t.slice_width for t in selection.trials].index(selection.slice_width)
     parts = [
         report.paragraph(
             f"ICD-10-CM diagnosis wordings to 3-character codes: {len(data.train_texts):,} "

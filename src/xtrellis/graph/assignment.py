@@ -21,11 +21,12 @@ import numpy.typing as npt
 
 from .._arrays import IntArray
 from .._checks import checked_integer
+from .._threads import single_threaded_blas
 from ..decoding.paths import AnyLoss, k_best_paths
 from .similarity import class_order, class_vectors
 from .trellis import Trellis
 
-Laying = Literal["depth_first", "exit_first"]
+PathOrder = Literal["depth_first", "exit_first"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,7 @@ def similarity_assignment(
     trellis: Trellis,
     X: Any,
     y: npt.ArrayLike,
-    laying: Laying = "depth_first",
+    path_order: PathOrder = "depth_first",
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> PathAssignment:
@@ -208,7 +209,7 @@ def similarity_assignment(
         Training rows.
     y : array-like of int, shape (n,)
         Their classes, from 0 to K - 1. A class without rows gets one of the last paths.
-    laying : {"depth_first", "exit_first"}, default="depth_first"
+    path_order : {"depth_first", "exit_first"}, default="depth_first"
         What similar classes share first: the vertices from the first slice on (so neighbours in
         the order have neighbouring path numbers), which suits local training; or the vertex
         before the sink, then those from the first slice on, which suits independent training.
@@ -227,21 +228,20 @@ def similarity_assignment(
     array([0, 2, 1, 3])
     """
     from sklearn.utils import check_random_state
-    from threadpoolctl import threadpool_limits
 
-    if laying not in ("depth_first", "exit_first"):
-        raise ValueError(f"laying must be 'depth_first' or 'exit_first', got {laying!r}")
+    if path_order not in ("depth_first", "exit_first"):
+        raise ValueError(f"path_order must be 'depth_first' or 'exit_first', got {path_order!r}")
     rng = check_random_state(random_state)
-    paths = np.arange(trellis.n_classes) if laying == "depth_first" else exit_first(trellis)
+    paths = np.arange(trellis.n_classes) if path_order == "depth_first" else exit_first(trellis)
     shared = trellis.path_vertices(paths)
-    if laying == "exit_first":
+    if path_order == "exit_first":
         shared = np.column_stack([_exits(trellis, paths), shared])
-    with threadpool_limits(1, user_api="blas"):  # the same bits for any number of threads
+    with single_threaded_blas():  # the same bits for any number of threads
         vectors = class_vectors(X, y, trellis.n_classes, rng, n_jobs)
         known = vectors.any(axis=1)
         members = np.flatnonzero(known)
         # Parting by the second slice, too, gains where there are more; nothing for independent.
-        depth = min(2, trellis.n_slices - 1) if laying == "depth_first" else 0
+        depth = min(2, trellis.n_slices - 1) if path_order == "depth_first" else 0
         order = class_order(members, vectors, shared[: len(members)], depth, rng, n_jobs)
     path_of_class = np.empty(trellis.n_classes, dtype=np.int64)
     path_of_class[np.concatenate([order, np.flatnonzero(~known)])] = paths

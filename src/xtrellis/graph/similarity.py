@@ -27,21 +27,6 @@ _STARTS = 3  # of k-means, and one from linkage
 _ROUNDS = 20  # of k-means, at most
 
 
-def similarity_bytes(n_classes: int, slice_width: int, X: Any, n_jobs: int | None = None) -> int:
-    """Memory that ordering takes, beside the rows; about, and at most."""
-    from joblib import effective_n_jobs
-
-    n_nonzeros = X.nnz if hasattr(X, "nnz") else X.size
-    n_columns = min(_DIMENSIONS + 10, n_classes, max(8, _MAX_TABLE // max(X.shape[1], 1)))
-    sums = 3 * 12 * n_nonzeros  # of the rows of each class, in part, and transposed
-    inner = 4 * min(X.shape[1], n_nonzeros) * n_columns  # of the products of the SVD
-    vectors = 5 * 4 * n_classes * (_DIMENSIONS + 10)
-    linkage = 2 * 4 * min(n_classes, MAX_LINKAGE) ** 2
-    table = 2 * 4 * min(n_classes * slice_width, _MAX_TABLE)  # of k-means
-    attempts = min(effective_n_jobs(n_jobs), _STARTS + 1)  # each with a table of its own
-    return sums + inner + vectors + linkage + attempts * table
-
-
 # ---------------------------------------------------------------------- vectors
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,19 +50,21 @@ class Pruning:
     steps: Steps = ()
 
 
-def prune_models(
-    models: Sequence[Any],
-    accuracy: Callable[[float], float] | None,
+Accuracy = Callable[[list[EdgeWeights], float], float]
+
+
+def prune_together(
+    weights: list[EdgeWeights],
+    accuracy: Accuracy | None,
     max_drop: float,
     threshold: float | None,
     half: bool,
-) -> Pruning:
-    """Prune fitted models that predict together, all at one threshold.
+) -> tuple[list[EdgeWeights], Pruning]:
+    """Prune the weights of models that predict together, all at one threshold.
 
-    It is the one given, or the largest at which their accuracy, a function of the threshold for
-    the weights they have, drops by at most ``max_drop``.
+    It is the one given, or the largest at which the accuracy drops by at most ``max_drop``.
+    ``accuracy`` is a function of the weights and of a threshold below which they count as zero.
     """
-    weights = [model.weights_ for model in models]
     steps: Steps = ()
     before = after = float("nan")
     if threshold is None:
@@ -69,17 +72,14 @@ def prune_models(
             raise ValueError(
                 "prune needs validation rows X and y to measure the accuracy on, or a threshold"
             )
-        threshold, steps = find_threshold(weights, accuracy, max_drop)
+        threshold, steps = find_threshold(weights, partial(accuracy, weights), max_drop)
     if accuracy is not None:
-        before = steps[0][1] if steps else accuracy(0.0)
+        before = steps[0][1] if steps else accuracy(weights, 0.0)
     pruned = [prune_weights(own, float(threshold), half) for own in weights]
-    for model, own in zip(models, pruned, strict=True):
-        model.weights_ = own
-        model._online = None  # states of online learners belong to the weights that were
     if accuracy is not None:
-        after = accuracy(0.0)
+        after = accuracy(pruned, 0.0)
     n_before, n_after = (sum(own.n_nonzero for own in each) for each in (weights, pruned))
-    return Pruning(float(threshold), n_before, n_after, before, after, steps)
+    return pruned, Pruning(float(threshold), n_before, n_after, before, after, steps)
 
 
 def find_threshold(

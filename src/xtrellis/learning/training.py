@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Float32Array, IntArray
-from .._checks import check_memory
 from ..graph.trellis import Trellis
 from ..model.weights import EdgeWeights, FinishedBlock, finish_block, join_blocks
 from .blocks import MAX_EDGES, Plan, Training, make_block, plan_blocks, twin_edges, vertex_edges
 from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 
-BLOCK_BYTES = 96 * 2**20  # state of one block under way, if memory allows
+BLOCK_BYTES = 96 * 2**20  # state of one block under way
 SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibration
 
 
@@ -164,26 +163,23 @@ def train_edges(
     n_jobs: int | None,
     seed: int,
     n_features: int,
-    max_memory: float | None = None,
     report: Callable[[float, float], None] | None = None,
 ) -> TrainedEdges:
     """Train every edge of the trellis.
 
     ``report`` is called after each block with its share of the work and its loss an epoch.
     """
-    from joblib import Parallel, delayed, effective_n_jobs
+    from joblib import Parallel, delayed
 
-    block_bytes, n_workers = _block_budget(rows, learner, effective_n_jobs(n_jobs), max_memory)
-    plans = plan_blocks(trellis, rows, training, learner, block_bytes)
+    plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
     total_work = sum(plan.work for plan in plans) or 1.0
     epochs = epochs or learner.passes(total_work)
     # Largest first, so that no worker is left with a large one at the end.
     order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
-    sample = _calibration_sample(trellis, rows, max_memory)
+    sample = _calibration_sample(trellis, rows)
     margins = np.empty((len(sample), trellis.n_edges), np.float32)
     results: list[BlockResult | None] = [None] * len(plans)
-    kept_bytes = 0
-    parallel = Parallel(n_jobs=n_workers, require="sharedmem", return_as="generator")
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
     jobs = (
         delayed(train_block)(
             rows,
@@ -199,13 +195,6 @@ def train_edges(
     )
     for index, result in zip(order, parallel(jobs), strict=True):
         results[index] = result
-        kept_bytes += result.finished.nbytes
-        if max_memory is not None and rows.nbytes + kept_bytes > max_memory:
-            raise MemoryError(
-                f"finished weights have grown to {kept_bytes / 2**20:.0f} MB: with the training "
-                f"rows more than max_memory ({max_memory / 2**20:.0f} MB); use a smaller "
-                f"slice_width, fewer features or a larger max_memory"
-            )
         if report is not None:
             members = plans[index].rows
             n_rows = len(rows.weights) if members is None else len(members)
@@ -222,16 +211,9 @@ def train_edges(
     return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
 
 
-def _calibration_sample(
-    trellis: Trellis, rows: TrainingRows, max_memory: float | None = None
-) -> IntArray:
-    """Held-out rows whose margins are kept, enough to fit a few numbers.
-
-    If memory is bounded, no more than fit into an eighth of what the rows leave, but for fifty.
-    """
+def _calibration_sample(trellis: Trellis, rows: TrainingRows) -> IntArray:
+    """Held-out rows whose margins are kept, enough to fit a few numbers."""
     size = int(np.clip(SAMPLE_MARGINS // trellis.n_edges, 200, 2_000))
-    if max_memory is not None:
-        size = min(size, max(50, int((max_memory - rows.nbytes) / 8 // (4 * trellis.n_edges))))
     return np.flatnonzero(rows.held_out)[:size]
 
 
@@ -250,19 +232,11 @@ class ResidentBlocks:
         n_jobs: int | None,
         seed: int,
         n_features: int,
-        max_memory: float | None = None,
     ) -> None:
         self.trellis, self.rows, self.training = trellis, rows, training
         self.learner, self.n_jobs, self.n_features = learner, n_jobs, n_features
         self.plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
         self.blocks = [make_block(rows, plan, trellis.n_edges) for plan in self.plans]
-        weights = sum(block.n_features * block.n_edges for block, _ in self.blocks)
-        duals = sum(block.n_rows * block.n_edges for block, _ in self.blocks)
-        check_memory(
-            rows.nbytes + weights * learner.bytes_a_weight + duals * learner.bytes_a_row,
-            max_memory,
-            "early stopping, which keeps all blocks between epochs,",
-        )
         self.states = [learner.start(block) for block, _ in self.blocks]
         seeds = [_block_seed(seed, index) for index in range(len(self.plans))]
         self.generators = [np.random.default_rng(block_seed) for block_seed in seeds]
@@ -393,29 +367,6 @@ class OnlineBlocks:
 
 def _block_seed(seed: int, index: int) -> int:
     return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
-
-
-def _block_budget(
-    rows: TrainingRows, learner: Learner, n_workers: int, max_memory: float | None
-) -> tuple[float, int]:
-    """Bytes that each block under way may take, and how many workers there is room for.
-
-    The blocks, and so the result, do not depend on the number of workers.
-    """
-    n_rows, n_features = rows.X.shape
-    one_edge = n_features * learner.bytes_a_weight + n_rows * learner.bytes_a_row
-    if max_memory is None:
-        return BLOCK_BYTES, n_workers
-    left = max_memory - rows.nbytes
-    if left < one_edge:
-        needed = rows.nbytes + one_edge
-        raise MemoryError(
-            f"max_memory is {max_memory / 2**20:.1f} MB, but training takes at least "
-            f"{needed / 2**20:.1f} MB: {rows.nbytes / 2**20:.1f} for the rows and "
-            f"{one_edge / 2**20:.2f} for an edge; raise max_memory or use fewer features"
-        )
-    budget = max(min(BLOCK_BYTES, left / 4), one_edge)
-    return budget, min(n_workers, max(1, int(left / 2 // budget)))
 
 
 def _set_constants(

@@ -70,7 +70,6 @@ def pack(model: Any) -> tuple[Arrays, Facts]:
         "code": model.code_,
         "loss": _pack_loss(model.loss_),
         "probability_loss": _pack_loss(model.probability_loss_),
-        "temperature": float(model.temperature_),
         "history": _without_nan(dataclasses.asdict(model.history_)),
     }
     arrays = {
@@ -89,6 +88,8 @@ def pack(model: Any) -> tuple[Arrays, Facts]:
 
 def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
     """Fitted model of arrays and facts; what is not sound raises some exception or other."""
+    from ..prediction import TrellisModel
+
     name = facts["estimator"]
     if name not in _ESTIMATORS:
         raise ModelFileError(f"it holds a model of an unknown type, {name!r}")
@@ -98,20 +99,21 @@ def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
         return _unpack_ensemble(arrays, facts, verify)
     model = _estimator(name)(**_unpack_settings(facts["settings"]))
     trellis = Trellis(_integer(facts["n_classes"]), _integer(facts["slice_width"]))
-    model.trellis_ = trellis
     model.n_features_in_ = _integer(facts["n_features"])
     if facts["code"] not in ("binary", "ternary"):
         raise ModelFileError(f"its code is unknown: {facts['code']!r}")
-    model.code_ = facts["code"]
-    model.weights_ = _unpack_weights(arrays, trellis.n_edges, model.n_features_in_, verify)
-    model.assignment_ = given_assignment(trellis, arrays["assignment"])
-    model.classes_ = _unpack_labels("classes", arrays, facts, trellis.n_classes)
+    model.model_ = TrellisModel(
+        classes=_unpack_labels("classes", arrays, facts, trellis.n_classes),
+        trellis=trellis,
+        assignment=given_assignment(trellis, arrays["assignment"]),
+        weights=_unpack_weights(arrays, trellis.n_edges, model.n_features_in_, verify),
+        loss=_unpack_loss(facts["loss"], trellis),
+        probability_loss=_unpack_loss(facts["probability_loss"], trellis),
+        code=facts["code"],
+    )
     if "feature_names" in facts:
         names = _unpack_labels("feature_names", arrays, facts, model.n_features_in_)
         model.feature_names_in_ = names
-    model.loss_ = _unpack_loss(facts["loss"], trellis)
-    model.probability_loss_ = _unpack_loss(facts["probability_loss"], trellis)
-    model.temperature_ = float(facts["temperature"])
     model.history_ = History(**_with_nan(facts["history"]))
     if name == "TrellisClassifier":
         model.held_out_loss_ = float(facts.get("held_out_loss", np.nan))
@@ -262,7 +264,7 @@ def _unpack_ensemble(arrays: Arrays, facts: Facts, verify: bool) -> Any:
         members.append(member)
     _require(len(members) > 0, "members")
     for member in members:
-        member.classes_ = members[0].classes_
+        member.model_ = dataclasses.replace(member.model_, classes=members[0].classes_)
     model.estimators_, model.classes_ = members, members[0].classes_
     if "pruning" in facts:
         model.pruning_ = _unpack_pruning(facts["pruning"])

@@ -10,23 +10,17 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._arrays import IntArray
 from ..graph.trellis import Trellis
+from .width_trials import Criterion, WidthSelection, WidthTrial
 
 if TYPE_CHECKING:
-    from os import PathLike
-
-    from matplotlib.axes import Axes
-
     from ..classifier import TrellisClassifier
-
-Criterion = Literal["bound", "log_loss"]
+    from ..fitting import FittedTrellis, LabelledRows
 
 _SAMPLE = 5_000  # training rows that the bound and the training error are measured on
 _PATIENCE = 2  # widths without a fall before the default ladder ends
@@ -52,139 +46,6 @@ def default_slice_width(n_classes: int) -> int:
     while width**slices < n_classes:
         width += 1
     return min(width, n_classes)
-
-
-# ---------------------------------------------------------------------- what is found
-
-
-@dataclass(frozen=True)
-class WidthTrial:
-    """What a width gave.
-
-    Attributes
-    ----------
-    slice_width, n_edges : int
-    bound : float
-        ``l * epsilon / (rho * L(0))`` with the squared hinge, equation (3), on training rows.
-    average_binary_loss : float
-        epsilon of equation (4).
-    log_loss : float
-        Mean of -log2 p(true class), on the rows held out for calibration; on training rows if none
-        were. A row whose class is not the most probable one adds at least 1, so that this, too, is
-        a bound on the error of these rows.
-    training_error : float
-        Share of training rows whose class is predicted wrongly.
-    model_bytes : int
-        Memory of the weights.
-    fit_seconds : float
-
-    Examples
-    --------
-    >>> from xtrellis.selection import WidthTrial
-    >>> trial = WidthTrial(
-    ...     slice_width=5, n_edges=35, bound=0.4, average_binary_loss=0.05, log_loss=0.3,
-    ...     training_error=0.1, model_bytes=70_000, fit_seconds=1.5)
-    >>> trial.bound
-    0.4
-    """
-
-    slice_width: int
-    n_edges: int
-    bound: float
-    average_binary_loss: float
-    log_loss: float
-    training_error: float
-    model_bytes: int
-    fit_seconds: float
-
-
-@dataclass(frozen=True)
-class WidthSelection:
-    """The ladder of widths that :func:`select_slice_width` climbed, and its choice.
-
-    Attributes
-    ----------
-    slice_width : int
-        The width chosen.
-    rows : list of WidthTrial
-        What each width gave, the narrowest first.
-    criterion : {"bound", "log_loss"}
-        What the choice went by.
-    skipped : dict of int to str
-        Widths that were not trained to the end for want of memory, and why.
-    interrupted : bool
-        Whether Ctrl-C ended the climb.
-    classifier : TrellisClassifier or None
-        The classifier of the width chosen, trained. None in the ``width_selection_`` of a
-        classifier, which is that classifier itself.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from xtrellis import select_slice_width
-    >>> X, y = load_digits(return_X_y=True)
-    >>> selection = select_slice_width(X / 16, y, widths=[2, 4], random_state=0)
-    >>> [(trial.slice_width, trial.n_edges) for trial in selection.rows]
-    [(2, 14), (4, 16)]
-    >>> selection.classifier.trellis_.slice_width == selection.slice_width
-    True
-    """
-
-    slice_width: int
-    rows: list[WidthTrial]
-    criterion: Criterion
-    skipped: dict[int, str] = field(default_factory=dict)
-    interrupted: bool = False
-    classifier: TrellisClassifier | None = field(default=None, repr=False)
-
-    def table(self) -> str:
-        """The ladder as plain text, with an arrow at the width chosen."""
-        names = ("b", "edges", "bound", "log loss", "training error", "weights", "fit")
-        lines = [[*names, ""]]
-        for trial in self.rows:
-            chosen = trial.slice_width == self.slice_width
-            lines.append(
-                [
-                    str(trial.slice_width),
-                    f"{trial.n_edges:,}",
-                    f"{trial.bound:.4f}",
-                    f"{trial.log_loss:.4f}",
-                    f"{trial.training_error:.2%}",
-                    f"{trial.model_bytes / 1e6:.2f} MB",
-                    f"{trial.fit_seconds:.1f} s",
-                    f"<- by {self.criterion.replace('_', ' ')}" if chosen else "",
-                ]
-            )
-        sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = [
-            "  ".join(cell.rjust(size) for cell, size in zip(line[:-1], sizes, strict=False))
-            + ("  " + line[-1]).rstrip()
-            for line in lines
-        ]
-        text += [f"{width} skipped: {reason}" for width, reason in self.skipped.items()]
-        if self.interrupted:
-            text.append("interrupted: wider ones were not tried")
-        return "\n".join(text)
-
-    def __str__(self) -> str:
-        return self.table()
-
-    def plot(self, target: str | PathLike[str] | Axes | None = None) -> Axes:
-        """Draw the ladder: into a file, on given axes, or on a new figure.
-
-        See :func:`draw_widths`.
-        """
-        from matplotlib.axes import Axes
-        from matplotlib.figure import Figure
-
-        from ..plots import WIDTHS_SIZE, draw_widths
-
-        if target is None or isinstance(target, Axes):
-            return draw_widths(self, target)
-        figure = Figure(figsize=WIDTHS_SIZE, layout="constrained")
-        ax = draw_widths(self, figure.subplots())
-        figure.savefig(target, dpi=150)
-        return ax
 
 
 # ---------------------------------------------------------------------- the climb
@@ -282,33 +143,29 @@ def select_slice_width(
     10     21  ...  <- by bound
     """
     from sklearn.base import clone
-    from sklearn.utils import check_random_state
 
     from .._progress import width_progress
     from ..classifier import TrellisClassifier
+    from ..fitting import check_settings, fit_trellis, labelled_rows
 
     estimator = TrellisClassifier() if estimator is None else estimator
     if not isinstance(estimator, TrellisClassifier):
         raise ValueError(f"estimator must be a TrellisClassifier, got {estimator!r}")
     _check_settings(criterion, max_bytes, tolerance)
+    settings = {"random_state": _seed(estimator, random_state), "verbose": 0}
+    model = clone(estimator).set_params(slice_width=2, **settings)
+    learner = check_settings(model)
+    data = labelled_rows(model, X, y, sample_weight, model.class_weight)
+    n_classes, n_features = len(data.classes), data.X.shape[1]
+    ladder = _ladder(widths, n_classes, n_features, estimator.training)
+    sample = np.random.default_rng(settings["random_state"]).permutation(len(data.y_encoded))
+    sampled = data[np.sort(sample[:_SAMPLE])]
+
     by: Criterion
     if criterion == "auto":
         by = "log_loss" if estimator.training == "local" else "bound"
     else:
         by = criterion
-    seed = estimator.random_state if random_state is None else random_state
-    if not isinstance(seed, int | np.integer):
-        seed = int(check_random_state(seed).randint(2**31))
-    settings = {"random_state": seed, "verbose": 0}
-
-    model = clone(estimator).set_params(slice_width=2, **settings)
-    model._checked_settings()
-    rows, codes, _ = model._encode(X, y, sample_weight)
-    n_classes, n_features = len(model.classes_), rows.shape[1]
-    ladder = _ladder(widths, n_classes, n_features, estimator.training)
-    sample = np.random.default_rng(seed).permutation(len(codes))[:_SAMPLE]
-    rows, codes = rows[np.sort(sample)], codes[np.sort(sample)]
-
     climb = _Climb(by, tolerance, max_bytes)
     try:
         with width_progress(verbose, len(ladder)) as report:
@@ -316,17 +173,16 @@ def select_slice_width(
                 if climb.certainly_too_large(Trellis(n_classes, width), n_features):
                     report(None)
                     continue
-                model = clone(estimator).set_params(slice_width=width, **settings)
-                model._measures_held_out_loss = True
+                own = clone(estimator).set_params(slice_width=width, **settings)
                 start = time.perf_counter()
                 try:
-                    model.fit(X, y, sample_weight)
+                    fitted = fit_trellis(own, learner, data, measure_held_out_loss=True)
                 except MemoryError as error:
                     climb.skip(width, error)
                     report(None)
                     continue
                 seconds = time.perf_counter() - start
-                climb.add(_measure(model, rows, codes, seconds), model)
+                climb.add(_measure(fitted, sampled, seconds), _classifier(own, model, fitted))
                 report(climb)
                 if callback is not None and climb.chosen is not None:
                     callback(climb.finish())
@@ -336,9 +192,31 @@ def select_slice_width(
         if climb.chosen is None:
             raise
         climb.interrupted = True
-        done = ", ".join(str(trial.slice_width) for trial in climb.rows)
+        done = ", ".join(str(trial.slice_width) for trial in climb.trials)
         warnings.warn(f"interrupted: slice_width is chosen among {done}", stacklevel=2)
     return climb.finish()
+
+
+def _seed(estimator: TrellisClassifier, random_state: Any) -> int:
+    """One seed for all widths."""
+    from sklearn.utils import check_random_state
+
+    seed = estimator.random_state if random_state is None else random_state
+    if not isinstance(seed, int | np.integer):
+        seed = int(check_random_state(seed).randint(2**31))
+    return int(seed)
+
+
+def _classifier(
+    own: TrellisClassifier, checked: TrellisClassifier, fitted: FittedTrellis
+) -> TrellisClassifier:
+    """The fitted classifier of a width; ``checked`` is the one that the rows were checked for."""
+    own.model_, own.history_ = fitted.model, fitted.history
+    own.held_out_loss_ = fitted.held_out_loss
+    own.n_features_in_ = checked.n_features_in_
+    if hasattr(checked, "feature_names_in_"):
+        own.feature_names_in_ = checked.feature_names_in_
+    return own
 
 
 class _Climb:
@@ -346,7 +224,7 @@ class _Climb:
 
     def __init__(self, criterion: Criterion, tolerance: float, max_bytes: float | None) -> None:
         self.criterion, self.tolerance, self.max_bytes = criterion, tolerance, max_bytes
-        self.rows: list[WidthTrial] = []
+        self.trials: list[WidthTrial] = []
         self.models: dict[int, TrellisClassifier] = {}
         self.skipped: dict[int, str] = {}
         self.interrupted = False
@@ -364,7 +242,7 @@ class _Climb:
 
     def _fitting(self) -> list[WidthTrial]:
         most = np.inf if self.max_bytes is None else float(self.max_bytes)
-        return [trial for trial in self.rows if trial.model_bytes <= most]
+        return [trial for trial in self.trials if trial.model_bytes <= most]
 
     def certainly_too_large(self, trellis: Trellis, n_features: int) -> bool:
         """Whether a graph exceeds ``max_bytes`` before the first weight is stored."""
@@ -384,7 +262,7 @@ class _Climb:
 
     def add(self, trial: WidthTrial, model: TrellisClassifier) -> None:
         """Take in a finished trial, and let go of models that can no longer be chosen."""
-        self.rows.append(trial)
+        self.trials.append(trial)
         self.models[trial.slice_width] = model
         candidates = self._candidates()
         self.models = {
@@ -403,14 +281,14 @@ class _Climb:
         if chosen is not None:
             return WidthSelection(
                 chosen.slice_width,
-                self.rows,
+                self.trials,
                 self.criterion,
                 self.skipped,
                 self.interrupted,
                 self.models[chosen.slice_width],
             )
-        if self.rows:
-            least = min(self.rows, key=lambda trial: trial.model_bytes)
+        if self.trials:
+            least = min(self.trials, key=lambda trial: trial.model_bytes)
             raise ValueError(
                 f"max_bytes is {self.max_bytes:,}, but the smallest model found, of slice_width "
                 f"{least.slice_width}, takes {least.model_bytes:,} bytes"
@@ -422,45 +300,44 @@ class _Climb:
 
 
 def near_best(
-    rows: Sequence[WidthTrial], criterion: Criterion, tolerance: float
+    trials: Sequence[WidthTrial], criterion: Criterion, tolerance: float
 ) -> list[WidthTrial]:
     """Trials that are as good as the best, but for the tolerance; the narrowest first."""
-    values = np.array([getattr(trial, criterion) for trial in rows], float)
+    values = np.array([getattr(trial, criterion) for trial in trials], float)
     values[np.isnan(values)] = np.inf
     near = values <= values.min(initial=np.inf) * (1 + tolerance)
     return sorted(
-        (trial for trial, is_near in zip(rows, near, strict=True) if is_near),
+        (trial for trial, is_near in zip(trials, near, strict=True) if is_near),
         key=lambda trial: trial.slice_width,
     )
 
 
-def _measure(
-    model: TrellisClassifier, rows: Any, codes: IntArray, fit_seconds: float
-) -> WidthTrial:
+def _measure(fitted: FittedTrellis, data: LabelledRows, fit_seconds: float) -> WidthTrial:
     """What a trained model gives on training rows."""
     from ..decoding.calibration import log_loss
     from .diagnostics import diagnose
 
-    paths = model.assignment_.path_of_class[codes]
+    model, X = fitted.model, data.X
+    paths = model.assignment.path_of_class[data.y_encoded]
     diagnosis = diagnose(
-        model.trellis_, model.weights_, model._margins(rows), paths, "squared_hinge", model.code_
+        model.trellis, model.weights, model.margin_batches(X), paths, "squared_hinge", model.code
     )
-    loss = model.held_out_loss_
+    loss = fitted.held_out_loss
     if np.isnan(loss):
-        loss = log_loss(model.trellis_, model._margins(rows), paths, model.probability_loss_)
+        loss = log_loss(model.trellis, model.margin_batches(X), paths, model.probability_loss)
     return WidthTrial(
-        slice_width=model.trellis_.slice_width,
-        n_edges=model.trellis_.n_edges,
+        slice_width=model.trellis.slice_width,
+        n_edges=model.trellis.n_edges,
         bound=diagnosis.error_bound,
         average_binary_loss=diagnosis.average_binary_loss,
         log_loss=loss,
-        training_error=float(np.mean(model._codes(rows) != codes)),
-        model_bytes=model.weights_.nbytes,
+        training_error=float(np.mean(model.classify(X) != data.y_encoded)),
+        model_bytes=model.weights.nbytes,
         fit_seconds=fit_seconds,
     )
 
 
-# ---------------------------------------------------------------------- what is asked for
+# ---------------------------------------------------------------------- parameters
 
 
 def _ladder(

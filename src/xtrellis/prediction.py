@@ -1,0 +1,228 @@
+"""A trained trellis, and everything it can answer.
+
+Data flows one way: rows to margins (``weights``), margins to edge costs (``loss``), costs to paths
+(``decoding``), paths to classes (``assignment``). A :class:`TrellisModel` never changes. Estimators
+hold one reference to it and replace it as a whole, so that a thread that predicts while another one
+fits works with the old model or with the new one, never with a mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import Float32Array, FloatArray, IntArray, canonical_csr
+from ._memory import empty_table
+from ._threads import in_threads, thread_count
+from .decoding.calibration import Tempered
+from .decoding.losses import DecodingLoss, VertexSoftmax, get_loss
+from .decoding.paths import (
+    checked_costs,
+    k_shortest_paths,
+    layout,
+    log_probabilities,
+    shortest_paths,
+)
+from .graph.assignment import PathAssignment
+from .graph.codebook import Code
+from .graph.trellis import Trellis
+from .model.weights import EdgeWeights
+
+_CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
+
+
+@dataclass(frozen=True, eq=False)
+class TrellisModel:
+    """A trained trellis. Its methods take rows that :func:`canonical_csr` has made.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels, sorted.
+    trellis : Trellis
+    assignment : PathAssignment
+        Which class is which path.
+    weights : EdgeWeights
+    loss : decoding loss
+        What paths are compared by.
+    probability_loss : decoding loss
+        What probabilities are computed from: ``p(path) ~ exp(-cost)``.
+    code : {"binary", "ternary"}
+        The paper's code, or that of local training.
+    """
+
+    classes: npt.NDArray[Any]
+    trellis: Trellis
+    assignment: PathAssignment
+    weights: EdgeWeights
+    loss: DecodingLoss
+    probability_loss: DecodingLoss
+    code: Code
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return self.trellis.n_classes
+
+    @property
+    def temperature(self) -> float:
+        """What path costs are divided by before they become probabilities."""
+        loss = self.probability_loss
+        return float(loss.temperature) if isinstance(loss, Tempered) else 1.0
+
+    # ------------------------------------------------------------------ margins
+
+    def margins(self, X: Any) -> Float32Array:
+        """Margin of every edge for every row, (n, n_edges)."""
+        return self.weights.margins(X)
+
+    def margin_batches(
+        self, X: Any, per_row: int = 0, threshold: float = 0.0
+    ) -> Iterator[Float32Array]:
+        """The same, some rows at a time; ``per_row`` numbers will be computed for each row.
+
+        With a threshold, as if weights of at most its size were zero.
+        """
+        for part in self._row_chunks(X, per_row):
+            yield self.weights.margins(part, threshold)
+
+    def _row_chunks(self, X: Any, per_row: int = 0) -> Iterator[Any]:
+        size = max(64, _CHUNK // max(self.trellis.n_edges, per_row))
+        if X.shape[0] <= size:
+            yield X
+            return
+        for start in range(0, X.shape[0], size):
+            yield canonical_csr(X[start : start + size])
+
+    # ------------------------------------------------------------------ the best path
+
+    def classify(self, X: Any, n_jobs: int | None = None, threshold: float = 0.0) -> IntArray:
+        """Number of the best class of each row."""
+        return self.assignment.class_of_path[self.paths(X, n_jobs, threshold)]
+
+    def paths(self, X: Any, n_jobs: int | None = None, threshold: float = 0.0) -> IntArray:
+        """Best path of each row; with a threshold, as if smaller weights were zero."""
+        if threshold > 0:
+            return self._paths_step_by_step(X, threshold)
+        n_threads = thread_count(n_jobs)
+        if n_threads == 1:
+            return self.path_finder()(X)
+        find = self.path_finder()
+        cuts = np.linspace(0, X.shape[0], min(4 * n_threads, X.shape[0]) + 1).astype(int)
+        found = in_threads(
+            lambda cut: find(canonical_csr(X[cut[0] : cut[1]])), pairwise(cuts), n_jobs
+        )
+        return np.concatenate(found)
+
+    def path_finder(self) -> Callable[[Any], IntArray]:
+        """Function that finds the paths of rows: in one kernel if the loss has one."""
+        kernel = fused_kernel(self.trellis, self.loss)
+        if kernel is None or self.weights.others:
+            return self._paths_step_by_step
+        run, settings = kernel
+        fixed = (*self.weights.arrays, *self.weights.twins, *settings, *layout(self.trellis))
+
+        def find(X: Any) -> IntArray:
+            found = np.empty(X.shape[0], np.int64)
+            run(X.indptr, X.indices, X.data, *fixed, found)
+            for row in np.flatnonzero(found < 0):  # margins too extreme for the kernel
+                found[row] = self._paths_step_by_step(SparseRows.one_of(X, int(row)))[0]
+            return found
+
+        return find
+
+    def _paths_step_by_step(self, X: Any, threshold: float = 0.0) -> IntArray:
+        """Margins, then costs, then paths."""
+        if isinstance(X, SparseRows) and self.weights.others:
+            X = canonical_csr(X.matrix())
+        batches = (
+            [self.weights.margins(X)]
+            if isinstance(X, SparseRows)
+            else self.margin_batches(X, threshold=threshold)
+        )
+        paths = [
+            shortest_paths(self.trellis, self.loss.edge_costs(self.trellis, margins))
+            for margins in batches
+        ]
+        return np.concatenate(paths)
+
+    # ------------------------------------------------------------------ probabilities
+
+    def top_k(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+        """Numbers of the k best classes of each row, best first, and their log-probabilities."""
+        n_rows = X.shape[0]
+        paths, log_p = np.empty((n_rows, k), np.int64), np.empty((n_rows, k))
+        start = 0
+        for margins in self.margin_batches(X):
+            part = slice(start, start + len(margins))
+            start = part.stop
+            costs = checked_costs(self.trellis, margins, self.loss)
+            paths[part], _ = k_shortest_paths(self.trellis, costs, k)
+            costs = self._probability_costs(margins, costs)
+            log_p[part] = log_probabilities(self.trellis, costs, paths[part])
+        return self.assignment.class_of_path[paths], log_p
+
+    def _probability_costs(self, margins: Float32Array, costs: FloatArray) -> FloatArray:
+        """Costs that probabilities are computed from, given those that paths are compared by."""
+        loss = self.probability_loss
+        if loss is self.loss:
+            return costs
+        if isinstance(loss, Tempered) and loss.loss == self.loss:
+            return costs * float(1 / loss.temperature)
+        return checked_costs(self.trellis, margins, loss)
+
+    def log_probabilities(self, X: Any) -> npt.NDArray[np.float64]:
+        """Log-probabilities of all classes, (n, n_classes)."""
+        table = empty_table(X.shape[0], self.n_classes)
+        paths = self.assignment.path_of_class[np.newaxis]
+        start = 0
+        for margins in self.margin_batches(X, per_row=self.n_classes):
+            part = slice(start, start + len(margins))
+            start = part.stop
+            costs = checked_costs(self.trellis, margins, self.probability_loss)
+            table[part] = log_probabilities(self.trellis, costs, paths)
+        return table
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Rows as the kernels take them, without the cost of making a SciPy matrix."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    data: Float32Array
+    shape: tuple[int, int]
+
+    @classmethod
+    def one_of(cls, X: Any, row: int) -> SparseRows:
+        """One row of others."""
+        within = slice(X.indptr[row], X.indptr[row + 1])
+        indptr = np.array([0, within.stop - within.start], np.int64)
+        return cls(indptr, X.indices[within], X.data[within], (1, X.shape[1]))
+
+    def matrix(self) -> Any:
+        """The same as a SciPy matrix."""
+        from scipy import sparse
+
+        return sparse.csr_matrix((self.data, self.indices, self.indptr), self.shape)
+
+
+def fused_kernel(
+    trellis: Trellis, loss: DecodingLoss
+) -> tuple[Callable[..., None], tuple[Any, ...]] | None:
+    """Kernel that goes from rows to paths in one pass, and its settings; None if there is none."""
+    if isinstance(loss, VertexSoftmax):
+        from .kernels.predict import softmax_paths
+
+        scale = loss.edge_scale(trellis).astype(np.float32)
+        return softmax_paths, (scale, loss.power, np.float32(loss.normalisation))
+    if loss == get_loss("exponential"):
+        from .kernels.predict import exponential_paths
+
+        return exponential_paths, ()
+    return None
