@@ -232,7 +232,7 @@ class TrellisPredictor(RowClassifier):
         *,
         max_drop: float = 0.01,
         threshold: float | None = None,
-        half: bool = True,
+        bits: int = 8,
         sample_weight: Any = None,
     ) -> Self:
         """Set small weights to zero and store the others sparsely; Section 6.2 of the paper.
@@ -247,8 +247,8 @@ class TrellisPredictor(RowClassifier):
             Prune weights of at most this size, instead of searching for the largest threshold that
             loses no more than ``max_drop``. Validation rows, if given, are then only used to
             measure the accuracy.
-        half : bool, default=True
-            Round the weights to half precision: two bytes each in the model file.
+        bits : {8, 32}, default=8
+            Bits of each weight in the model file: 8 rounds the weights.
 
         Returns
         -------
@@ -267,7 +267,7 @@ class TrellisPredictor(RowClassifier):
         check_is_fitted(self)
         check_pruning(max_drop, threshold)
         with built_aside(self) as new:
-            new._prune(X, y, max_drop, threshold, half, sample_weight)
+            new._prune(X, y, max_drop, threshold, bits, sample_weight)
         return self
 
     def _prune(
@@ -276,7 +276,7 @@ class TrellisPredictor(RowClassifier):
         y: Any,
         max_drop: float,
         threshold: float | None,
-        half: bool,
+        bits: int,
         sample_weight: Any,
     ) -> None:
         model, accuracy = self.model_, None
@@ -284,12 +284,11 @@ class TrellisPredictor(RowClassifier):
             _, rows = self._checked_rows(X)
             share_right = accuracy_on(model.classes, rows, y, sample_weight)
 
-            def accuracy(weights: list[EdgeWeights], least: float) -> float:
-                pruned = replace(model, weights=weights[0])
-                return share_right(pruned.classify(rows, self.n_jobs, least))
+            def accuracy(weights: list[EdgeWeights]) -> float:
+                return share_right(replace(model, weights=weights[0]).classify(rows, self.n_jobs))
 
         (weights,), self.pruning_ = prune_together(
-            [model.weights], accuracy, max_drop, threshold, half
+            [model.weights], accuracy, max_drop, threshold, bits
         )
         self.model_ = replace(model, weights=weights)
         self._online = None  # states of online learners belong to the weights that were

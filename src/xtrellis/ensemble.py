@@ -201,16 +201,14 @@ class TrellisEnsemble(RowClassifier):
     def _models(self) -> list[TrellisModel]:
         return [member.model_ for member in self.estimators_]
 
-    def _classify(
-        self, models: Sequence[TrellisModel], rows: Any, threshold: float = 0.0
-    ) -> IntArray:
-        """Classes of checked rows, as if weights of at most the threshold were zero."""
+    def _classify(self, models: Sequence[TrellisModel], rows: Any) -> IntArray:
+        """Classes of checked rows."""
         best = np.empty(rows.shape[0], np.int64)
 
         def fill(views: list[View], part: slice) -> None:
             best[part] = best_of_mean(views, 1)[0][:, 0]
 
-        self._fill_chunks(models, rows, fill, threshold)
+        self._fill_chunks(models, rows, fill)
         return best
 
     def _by_chunks(
@@ -224,7 +222,6 @@ class TrellisEnsemble(RowClassifier):
         models: Sequence[TrellisModel],
         rows: Any,
         function: Callable[[list[View], slice], Result],
-        threshold: float = 0.0,
         per_row: int = 0,
     ) -> list[Result]:
         """The same for a function that also takes which rows they are."""
@@ -235,7 +232,7 @@ class TrellisEnsemble(RowClassifier):
 
         def of_chunk(cut: tuple[int, int]) -> Result:
             chunk = rows if n_chunks == 1 else canonical_csr(rows[cut[0] : cut[1]])
-            return function([view_of(model, chunk, threshold) for model in models], slice(*cut))
+            return function([view_of(model, chunk) for model in models], slice(*cut))
 
         n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
         return in_threads(of_chunk, pairwise(cuts), n_jobs)
@@ -249,7 +246,7 @@ class TrellisEnsemble(RowClassifier):
         *,
         max_drop: float = 0.01,
         threshold: float | None = None,
-        half: bool = True,
+        bits: int = 8,
         sample_weight: Any = None,
     ) -> Self:
         """Set small weights of all trellises to zero, at one threshold for all.
@@ -265,11 +262,11 @@ class TrellisEnsemble(RowClassifier):
                 _, rows = new._checked_rows(X)
                 share_right = accuracy_on(new.classes_, rows, y, sample_weight)
 
-                def accuracy(weights: list[EdgeWeights], least: float) -> float:
-                    return share_right(new._classify(_with_weights(models, weights), rows, least))
+                def accuracy(weights: list[EdgeWeights]) -> float:
+                    return share_right(new._classify(_with_weights(models, weights), rows))
 
             weights, new.pruning_ = prune_together(
-                [model.weights for model in models], accuracy, max_drop, threshold, half
+                [model.weights for model in models], accuracy, max_drop, threshold, bits
             )
             new.estimators_ = [copy.copy(member) for member in new.estimators_]
             pruned = _with_weights(models, weights)
@@ -296,9 +293,9 @@ class View(NamedTuple):
     costs: FloatArray  # (n_rows, n_edges)
 
 
-def view_of(model: TrellisModel, rows: Any, threshold: float = 0.0) -> View:
-    """What a model says of checked rows, without weights up to the threshold."""
-    margins = model.weights.margins(rows, threshold)
+def view_of(model: TrellisModel, rows: Any) -> View:
+    """What a model says of checked rows."""
+    margins = model.weights.margins(rows)
     costs = checked_costs(model.trellis, margins, model.probability_loss)
     return View(model.trellis, model.assignment, costs)
 

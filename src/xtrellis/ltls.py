@@ -26,7 +26,7 @@ from .graph.assignment import GreedyAssignment, PathAssignment
 from .graph.trellis import Trellis
 from .learning.rows import TrainingRows, hold_out_rows, prepare_rows, visiting_order
 from .learning.training import History
-from .model.weights import EdgeWeights, finish_block, join_blocks
+from .model.weights import EdgeWeights, finish_block, gather_blocks
 from .prediction import TrellisModel
 
 
@@ -194,5 +194,6 @@ def train_jointly(
     finished = finish_block(
         np.arange(trellis.n_edges), rows.features, averaged, np.zeros(trellis.n_edges)
     )
-    joined = join_blocks([finished], n_features, trellis.n_edges)
+    edges = finished.edges
+    joined = gather_blocks([finished], [edges], n_features, np.zeros(len(edges), np.float32))
     return joined, greedy.finish(), history

@@ -20,7 +20,8 @@ from ._arrays import Float32Array, FloatArray, IntArray, canonical_csr
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
 from .decoding.calibration import Tempered
-from .decoding.losses import DecodingLoss, VertexSoftmax, get_loss
+from .decoding.lazy import is_bounded, search_settings
+from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import (
     checked_costs,
     k_shortest_paths,
@@ -81,15 +82,10 @@ class TrellisModel:
         """Margin of every edge for every row, (n, n_edges)."""
         return self.weights.margins(X)
 
-    def margin_batches(
-        self, X: Any, per_row: int = 0, threshold: float = 0.0
-    ) -> Iterator[Float32Array]:
-        """The same, some rows at a time; ``per_row`` numbers will be computed for each row.
-
-        With a threshold, as if weights of at most its size were zero.
-        """
+    def margin_batches(self, X: Any, per_row: int = 0) -> Iterator[Float32Array]:
+        """The same, some rows at a time; ``per_row`` numbers will be computed for each row."""
         for part in self._row_chunks(X, per_row):
-            yield self.weights.margins(part, threshold)
+            yield self.weights.margins(part)
 
     def _row_chunks(self, X: Any, per_row: int = 0) -> Iterator[Any]:
         size = max(64, _CHUNK // max(self.trellis.n_edges, per_row))
@@ -101,18 +97,15 @@ class TrellisModel:
 
     # ------------------------------------------------------------------ the best path
 
-    def classify(self, X: Any, n_jobs: int | None = None, threshold: float = 0.0) -> IntArray:
+    def classify(self, X: Any, n_jobs: int | None = None) -> IntArray:
         """Number of the best class of each row."""
-        return self.assignment.class_of_path[self.paths(X, n_jobs, threshold)]
+        return self.assignment.class_of_path[self.paths(X, n_jobs)]
 
-    def paths(self, X: Any, n_jobs: int | None = None, threshold: float = 0.0) -> IntArray:
-        """Best path of each row; with a threshold, as if smaller weights were zero."""
-        if threshold > 0:
-            return self._paths_step_by_step(X, threshold)
-        n_threads = thread_count(n_jobs)
+    def paths(self, X: Any, n_jobs: int | None = None) -> IntArray:
+        """Best path of each row."""
+        find, n_threads = self.path_finder(), thread_count(n_jobs)
         if n_threads == 1:
-            return self.path_finder()(X)
-        find = self.path_finder()
+            return find(X)
         cuts = np.linspace(0, X.shape[0], min(4 * n_threads, X.shape[0]) + 1).astype(int)
         found = in_threads(
             lambda cut: find(canonical_csr(X[cut[0] : cut[1]])), pairwise(cuts), n_jobs
@@ -120,31 +113,65 @@ class TrellisModel:
         return np.concatenate(found)
 
     def path_finder(self) -> Callable[[Any], IntArray]:
-        """Function that finds the paths of rows: in one kernel if the loss has one."""
-        kernel = fused_kernel(self.trellis, self.loss)
-        if kernel is None or self.weights.others:
-            return self._paths_step_by_step
-        run, settings = kernel
-        fixed = (*self.weights.arrays, *self.weights.twins, *settings, *layout(self.trellis))
+        """Function that finds the paths of rows: lazily, or in one kernel, or step by step."""
+        if self.is_lazy:
+            return lambda X: self.k_best(X, 1)[0][:, 0]
+        if self.loss == get_loss("exponential") and not self.weights.nonlinear:
+            return self._exponential_paths
+        return self._paths_step_by_step
 
-        def find(X: Any) -> IntArray:
-            found = np.empty(X.shape[0], np.int64)
-            run(X.indptr, X.indices, X.data, *fixed, found)
-            for row in np.flatnonzero(found < 0):  # margins too extreme for the kernel
-                found[row] = self._paths_step_by_step(SparseRows.one_of(X, int(row)))[0]
-            return found
+    @property
+    def is_lazy(self) -> bool:
+        """Whether paths are found from the margins of a few vertices; see ``kernels.lazy``."""
+        return self.code == "ternary" and is_bounded(self.loss) and not self.weights.nonlinear
 
-        return find
+    def k_best(
+        self, X: Any, k: int
+    ) -> tuple[IntArray, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The k best paths of each row, their costs, and their logs as products of softmaxes."""
+        from .kernels import lazy
 
-    def _paths_step_by_step(self, X: Any, threshold: float = 0.0) -> IntArray:
-        """Margins, then costs, then paths."""
-        if isinstance(X, SparseRows) and self.weights.others:
-            X = canonical_csr(X.matrix())
-        batches = (
-            [self.weights.margins(X)]
-            if isinstance(X, SparseRows)
-            else self.margin_batches(X, threshold=threshold)
+        n_rows = X.shape[0]
+        paths, opened = np.empty((n_rows, k), np.int64), np.empty(n_rows, np.int64)
+        costs, logs = np.empty((n_rows, k)), np.empty((n_rows, k))
+        settings = search_settings(self.loss, self.trellis)
+        lazy.k_best(
+            X.indptr,
+            X.indices,
+            X.data,
+            self.weights.arrays,
+            self.trellis.arrays,
+            *settings,
+            paths,
+            costs,
+            logs,
+            opened,
         )
+        return paths, costs, logs
+
+    def _exponential_paths(self, X: Any) -> IntArray:
+        """Paths of least exponential loss, the paper's choice, in one kernel."""
+        from .kernels import predict
+
+        found = np.empty(X.shape[0], np.int64)
+        predict.exponential_paths(
+            X.indptr,
+            X.indices,
+            X.data,
+            self.weights.arrays,
+            *self.weights.twins,
+            *layout(self.trellis),
+            found,
+        )
+        for row in np.flatnonzero(found < 0):  # margins too extreme for the kernel
+            found[row] = self._paths_step_by_step(SparseRows.one_of(X, int(row)))[0]
+        return found
+
+    def _paths_step_by_step(self, X: Any) -> IntArray:
+        """Margins, then costs, then paths."""
+        if isinstance(X, SparseRows) and self.weights.nonlinear:
+            X = canonical_csr(X.matrix())
+        batches = [self.weights.margins(X)] if isinstance(X, SparseRows) else self.margin_batches(X)
         paths = [
             shortest_paths(self.trellis, self.loss.edge_costs(self.trellis, margins))
             for margins in batches
@@ -210,19 +237,3 @@ class SparseRows:
         from scipy import sparse
 
         return sparse.csr_matrix((self.data, self.indices, self.indptr), self.shape)
-
-
-def fused_kernel(
-    trellis: Trellis, loss: DecodingLoss
-) -> tuple[Callable[..., None], tuple[Any, ...]] | None:
-    """Kernel that goes from rows to paths in one pass, and its settings; None if there is none."""
-    if isinstance(loss, VertexSoftmax):
-        from .kernels.predict import softmax_paths
-
-        scale = loss.edge_scale(trellis).astype(np.float32)
-        return softmax_paths, (scale, loss.power, np.float32(loss.normalisation))
-    if loss == get_loss("exponential"):
-        from .kernels.predict import exponential_paths
-
-        return exponential_paths, ()
-    return None

@@ -99,7 +99,10 @@ def block_margins(data, start, n, lows, highs, weights, block, margins, at):
 def all_margins(indptr, indices, data, weights, out):
     """Margins of all edges for all rows."""
     lows, highs = _row_buffers(indptr)
-    margins = np.empty(256, np.float32)
+    widest = 0
+    for block in range(weights.column_starts.size - 1):
+        widest = max(widest, weights.column_starts[block + 1] - weights.column_starts[block])
+    margins = np.empty(widest, np.float32)
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
         find_features(indices, start, stop, weights, lows, highs)
@@ -238,9 +241,9 @@ def k_best(
     """The k cheapest paths of every row, cheapest first, with their costs.
 
     Vertices of the last slice have one edge, whose margin does not depend on the row: a path that
-    reaches one is complete. ``scales`` holds one over the temperature of the source and of each slice; ``path_logs`` takes
-    the log-probability of each path as a product of softmaxes, ``n_opened`` the number of
-    vertices whose margins were computed.
+    reaches one is complete. ``scales`` holds one over the temperature of the source and of each
+    slice; ``path_logs`` takes the log-probability of each path as a product of softmaxes,
+    ``n_opened`` the number of vertices whose margins were computed.
     """
     k = paths.shape[1]
     width, digits, counts = graph.slice_width, graph.digits, graph.path_counts
@@ -284,7 +287,15 @@ def k_best(
                     n_columns = 0
                     for part in range(block, vertex_starts[vertex + 1]):
                         block_margins(
-                            data, start, stop - start, lows, highs, weights, part, margins, n_columns
+                            data,
+                            start,
+                            stop - start,
+                            lows,
+                            highs,
+                            weights,
+                            part,
+                            margins,
+                            n_columns,
                         )
                         n_columns += column_starts[part + 1] - column_starts[part]
                     scale = scales[slice_ + 1]

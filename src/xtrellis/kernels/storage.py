@@ -41,8 +41,18 @@ def take_entries(weights, threshold, order, counts, columns, values):
 
 @njit(cache=True, nogil=True)
 def prune_entries(
-    feature_starts, column_starts, entry_starts, columns, values, threshold, full_above,
-    new_feature_starts, kept, new_entry_starts, new_columns, new_values,
+    feature_starts,
+    column_starts,
+    entry_starts,
+    columns,
+    values,
+    threshold,
+    full_above,
+    new_feature_starts,
+    kept,
+    new_entry_starts,
+    new_columns,
+    new_values,
 ):
     """Copy the entries above the threshold; ``kept`` takes the features that still have any.
 

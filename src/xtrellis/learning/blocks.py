@@ -114,6 +114,16 @@ def vertex_edges(trellis: Trellis, index: int, vertex: int) -> IntArray:
     return edges
 
 
+def all_vertex_edges(trellis: Trellis) -> list[IntArray]:
+    """Edges that leave the source, and then each vertex of each slice.
+
+    >>> [edges.tolist() for edges in all_vertex_edges(Trellis(4, 3))]
+    [[0, 1, 2], [3, 6], [4], [5], [7]]
+    """
+    slices = [(-1, 1), *enumerate(trellis.slice_sizes)]
+    return [vertex_edges(trellis, i, v) for i, size in slices for v in range(size)]
+
+
 def twin_edges(trellis: Trellis) -> tuple[IntArray, IntArray]:
     """Edges with the same column in the coding matrix as another one, and those others.
 

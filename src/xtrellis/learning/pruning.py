@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._arrays import Float32Array
-from ..model.weights import EdgeWeights, dense_features, edge_type
+from ..model.weights import EdgeWeights
 
 Steps = tuple[tuple[float, float], ...]
 
 _STEPS = 9  # of the bisection: the share kept is then known to 1.4 %
 _LEAST_SHARE = 1e-3  # of the weights that is ever kept
 _SAMPLE = 2**20  # weights that quantiles are taken of
-_HALF_MAX = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Pruning:
     steps: Steps = ()
 
 
-Accuracy = Callable[[list[EdgeWeights], float], float]
+Accuracy = Callable[[list[EdgeWeights]], float]
 
 
 def prune_together(
@@ -58,12 +56,12 @@ def prune_together(
     accuracy: Accuracy | None,
     max_drop: float,
     threshold: float | None,
-    half: bool,
+    bits: int,
 ) -> tuple[list[EdgeWeights], Pruning]:
     """Prune the weights of models that predict together, all at one threshold.
 
     It is the one given, or the largest at which the accuracy drops by at most ``max_drop``.
-    ``accuracy`` is a function of the weights and of a threshold below which they count as zero.
+    ``accuracy`` is a function of the weights.
     """
     steps: Steps = ()
     before = after = float("nan")
@@ -72,18 +70,18 @@ def prune_together(
             raise ValueError(
                 "prune needs validation rows X and y to measure the accuracy on, or a threshold"
             )
-        threshold, steps = find_threshold(weights, partial(accuracy, weights), max_drop)
+        threshold, steps = find_threshold(weights, accuracy, max_drop)
     if accuracy is not None:
-        before = steps[0][1] if steps else accuracy(weights, 0.0)
-    pruned = [prune_weights(own, float(threshold), half) for own in weights]
+        before = steps[0][1] if steps else accuracy(weights)
+    pruned = [prune_weights(own, float(threshold), bits) for own in weights]
     if accuracy is not None:
-        after = accuracy(pruned, 0.0)
+        after = accuracy(pruned)
     n_before, n_after = (sum(own.n_nonzero for own in each) for each in (weights, pruned))
     return pruned, Pruning(float(threshold), n_before, n_after, before, after, steps)
 
 
 def find_threshold(
-    weights: Sequence[EdgeWeights], accuracy: Callable[[float], float], max_drop: float
+    weights: Sequence[EdgeWeights], accuracy: Accuracy, max_drop: float
 ) -> tuple[float, Steps]:
     """Largest threshold at which the accuracy is at most ``max_drop`` below that without one.
 
@@ -92,14 +90,14 @@ def find_threshold(
     size is then right to a few per cent.
     """
     sizes = _sample_of_sizes(weights)
-    steps = [(0.0, accuracy(0.0))]
+    steps = [(0.0, accuracy(list(weights)))]
     least = steps[0][1] - max_drop
     kept, lost = 0.0, float(np.log(_LEAST_SHARE))
     best = 0.0
     for _ in range(_STEPS):
         middle = (kept + lost) / 2
         threshold = _quantile(sizes, 1 - np.exp(middle))
-        steps.append((threshold, accuracy(threshold)))
+        steps.append((threshold, accuracy([own.above(threshold) for own in weights])))
         if steps[-1][1] >= least - 1e-12:
             kept, best = middle, threshold
         else:
@@ -151,46 +149,15 @@ def held_out_threshold(
     return float(getattr(model, "classifier_", model).pruning_.threshold)
 
 
-def prune_weights(weights: EdgeWeights, threshold: float, half: bool) -> EdgeWeights:
-    """Weights larger than the threshold, stored sparse; rounded to half precision if wanted.
-
-    Rounded weights stay float32 in memory, which is what processors add up, and take two bytes in
-    a file.
-    """
-    from ..kernels import margins as kernels
-
-    limit = np.float32(threshold)
-    counts = np.empty(weights.n_features, np.int64)
-    kernels.count_above(weights.place, weights.dense, weights.starts, weights.values, limit, counts)
-    in_rows, place = dense_features(counts, weights.n_edges)
-    starts = np.concatenate([[0], np.cumsum(np.where(in_rows, 0, counts))])
-    dense = np.zeros((np.count_nonzero(in_rows), weights.n_edges), np.float32)
-    edges = np.empty(starts[-1], edge_type(weights.n_edges))
-    values = np.empty(starts[-1], np.float32)
-    kernels.take_above(
-        *(weights.place, weights.dense, weights.starts, weights.edges, weights.values, limit),
-        *(place, dense, starts, edges, values),
-    )
-    if half:
-        dense, values = _rounded(dense), _rounded(values)
-    return EdgeWeights(
-        weights.bias, place, dense, starts, edges, values, weights.others, weights.twins
-    )
-
-
-def _rounded(values: Float32Array) -> Float32Array:
-    """Values as half precision has them."""
-    if values.size and float(np.abs(values).max()) > _HALF_MAX:
-        raise ValueError(
-            f"a weight of {np.abs(values).max():.3g} does not fit half precision "
-            f"(at most {_HALF_MAX:.0f}): scale the features up, or prune with half=False"
-        )
-    return values.astype(np.float16).astype(np.float32)
+def prune_weights(weights: EdgeWeights, threshold: float, bits: int) -> EdgeWeights:
+    """Weights larger than the threshold, rounded to 8 bits if wanted."""
+    pruned = weights.above(threshold)
+    return pruned.rounded() if bits == 8 else pruned
 
 
 def _sample_of_sizes(weights: Sequence[EdgeWeights]) -> Float32Array:
     """Sizes of non-zero weights, sorted: of all, or of an even sample of many."""
-    stored = [part for own in weights for part in (own.dense.ravel(), own.values)]
+    stored = [own.values for own in weights]
     stride = max(1, sum(map(len, stored)) // _SAMPLE)
     # A stride that shares a factor with the number of edges would always meet the same edges.
     while any(np.gcd(stride, own.n_edges) > 1 for own in weights):

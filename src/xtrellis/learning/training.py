@@ -16,8 +16,17 @@ import numpy as np
 
 from .._arrays import Float32Array, IntArray
 from ..graph.trellis import Trellis
-from ..model.weights import EdgeWeights, FinishedBlock, finish_block, join_blocks
-from .blocks import MAX_EDGES, Plan, Training, make_block, plan_blocks, twin_edges, vertex_edges
+from ..model.weights import EdgeWeights, FinishedBlock, finish_block, gather_blocks
+from .blocks import (
+    MAX_EDGES,
+    Plan,
+    Training,
+    all_vertex_edges,
+    make_block,
+    plan_blocks,
+    twin_edges,
+    vertex_edges,
+)
 from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 
@@ -201,12 +210,14 @@ def train_edges(
             pairs = max(n_rows * len(plans[index].edges), 1)
             report(plans[index].work / total_work, result.losses[-1] / pairs)
     done = [result for result in results if result is not None]
-    weights = join_blocks([result.finished for result in done], n_features, trellis.n_edges, n_jobs)
-    _set_constants(weights, trellis, rows, training, plans)
+    finished = [result.finished for result in done]
+    weights = gather_weights(
+        trellis, training, finished, constant_margins(trellis, rows), n_features
+    )
     constant = np.ones(trellis.n_edges, bool)
     for plan in plans:
         constant[plan.edges] = False
-    margins[:, constant] = weights.bias[constant]
+    margins[:, constant] = constant_margins(trellis, rows)[constant]
     margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
     return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
 
@@ -265,9 +276,8 @@ class ResidentBlocks:
                 self.plans, self.blocks, self.states, strict=True
             )
         ]
-        weights = join_blocks(finished, self.n_features, self.trellis.n_edges, self.n_jobs)
-        _set_constants(weights, self.trellis, self.rows, self.training, self.plans)
-        return weights
+        constants = constant_margins(self.trellis, self.rows)
+        return gather_weights(self.trellis, self.training, finished, constants, self.n_features)
 
 
 class OnlineBlocks:
@@ -302,8 +312,7 @@ class OnlineBlocks:
             elif self.fitted is None:
                 state = self.learner.start(block)
             else:
-                columns, biases = self.fitted.columns(edges), self.fitted.biases(edges)
-                state = self.learner.resume(block, columns, biases)
+                state = self.learner.resume(block, *self.fitted.dense_columns(edges))
                 self.untouched.pop(key, None)
             self.states[key] = (block, state)
             loss += self.learner.step(block, state, np.arange(block.n_rows))
@@ -320,16 +329,13 @@ class OnlineBlocks:
         if self.fitted is not None:
             for key, edges in self._edges.items():
                 if key not in self.states and key not in self.untouched:
-                    columns, biases = self.fitted.columns(edges), self.fitted.biases(edges)
-                    self.untouched[key] = finish_block(edges, features, columns, biases)
+                    columns = self.fitted.dense_columns(edges)
+                    self.untouched[key] = finish_block(edges, features, *columns)
             finished += self.untouched.values()
-        weights = join_blocks(finished, self.n_features, self.trellis.n_edges)
-        if self.fitted is None:
-            untrained = np.ones(self.trellis.n_edges, bool)
-            for key in self.states:
-                untrained[self._edges[key]] = False
-            weights.bias[untrained] = -1
-        return weights
+        constants = np.full(self.trellis.n_edges, -1, np.float32)
+        return gather_weights(
+            self.trellis, self.training, finished, constants, self.n_features, with_twins=False
+        )
 
     @property
     def _edges(self) -> dict[tuple[int, ...], IntArray]:
@@ -341,9 +347,7 @@ class OnlineBlocks:
                 np.arange(self.trellis.n_edges), -(-self.trellis.n_edges // MAX_EDGES)
             )
             return
-        for i in range(-1, self.trellis.n_slices):
-            for v in range(1 if i < 0 else self.trellis.slice_sizes[i]):
-                yield vertex_edges(self.trellis, i, v)
+        yield from all_vertex_edges(self.trellis)
 
     def _blocks(self, rows: TrainingRows) -> Iterator[tuple[IntArray, IntArray]]:
         if self.training == "independent":
@@ -369,22 +373,35 @@ def _block_seed(seed: int, index: int) -> int:
     return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
 
 
-def _set_constants(
-    weights: EdgeWeights,
+def gather_weights(
     trellis: Trellis,
-    rows: TrainingRows,
     training: Training,
-    plans: Sequence[Plan],
-) -> None:
-    """Margins of edges that had nothing to learn: +1 if all their rows take them, else -1."""
-    planned = np.zeros(trellis.n_edges, bool)
-    for plan in plans:
-        planned[plan.edges] = True
-    if training == "independent":
-        weights.twins = twin_edges(trellis)
-        planned[weights.twins[0]] = True
+    blocks: Sequence[FinishedBlock],
+    constants: Float32Array,
+    n_features: int,
+    with_twins: bool = True,
+) -> EdgeWeights:
+    """Weights of all edges: by vertex for local training, else in the order of the edges."""
+    if training == "local":
+        return gather_blocks(blocks, all_vertex_edges(trellis), n_features, constants)
+    twins = twin_edges(trellis) if with_twins else None
+    edges = np.arange(trellis.n_edges)
+    if twins is not None:
+        edges = np.setdiff1d(edges, twins[0])
+    return gather_blocks(blocks, _runs(edges, blocks), n_features, constants, twins)
+
+
+def _runs(edges: IntArray, blocks: Sequence[FinishedBlock]) -> list[IntArray]:
+    """The edges as one group: those of each block together, the others behind them."""
+    trained = [block.edges for block in sorted(blocks, key=lambda block: int(block.edges[0]))]
+    rest = np.setdiff1d(edges, np.concatenate([*trained, np.empty(0, np.int64)]))
+    return [np.concatenate([*trained, rest]).astype(np.int64)]
+
+
+def constant_margins(trellis: Trellis, rows: TrainingRows) -> Float32Array:
+    """Margins of edges with nothing to learn: +1 if all their rows take them, else -1."""
     positives = np.bincount(rows.path_edges[rows.path_edges >= 0], minlength=trellis.n_edges)
-    weights.bias[~planned] = np.where(positives[~planned] > 0, 1, -1)
+    return np.where(positives > 0, 1, -1).astype(np.float32)
 
 
 def _history(plans: Sequence[Plan], results: Sequence[BlockResult], rows: TrainingRows) -> History:

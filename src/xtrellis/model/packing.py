@@ -22,7 +22,8 @@ from ..graph.trellis import Trellis
 from ..learning import learners
 from ..learning.pruning import Pruning
 from ..learning.training import History
-from .weights import EdgeWeights, edge_type
+from .weight_coding import WeightsError, pack_weights, unpack_weights
+from .weights import EdgeWeights
 
 Arrays = dict[str, npt.NDArray[Any]]
 Facts = dict[str, Any]
@@ -106,7 +107,7 @@ def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
         classes=_unpack_labels("classes", arrays, facts, trellis.n_classes),
         trellis=trellis,
         assignment=given_assignment(trellis, arrays["assignment"]),
-        weights=_unpack_weights(arrays, trellis.n_edges, model.n_features_in_, verify),
+        weights=_unpack_weights(arrays, trellis.n_edges, model.n_features_in_),
         loss=_unpack_loss(facts["loss"], trellis),
         probability_loss=_unpack_loss(facts["probability_loss"], trellis),
         code=facts["code"],
@@ -131,48 +132,27 @@ def _unpack_pruning(facts: Facts) -> Pruning:
 
 
 def _pack_weights(weights: EdgeWeights) -> Arrays:
-    """The learned matrix; of ``starts`` and ``place`` only what they are made of."""
-    if weights.others:
-        edge, _, estimator = weights.others[0]
+    """The learned weights."""
+    if weights.nonlinear:
+        column, _, estimator = weights.nonlinear[0]
         raise ModelFileError(
-            f"edge {edge} has a {type(estimator).__name__}, which is not linear and cannot be "
-            f"saved without pickle: save the model with joblib, or use a linear learner"
+            f"edge {weights.edges[column]} has a {type(estimator).__name__}, which is not linear "
+            f"and cannot be saved without pickle: save the model with joblib, or use a linear "
+            f"learner"
         )
-    counts, large_counts = _pack_counts(np.diff(weights.starts))
-    return {
-        "weights.bias": weights.bias,
-        "weights.dense": _smallest_floats(weights.dense),
-        "weights.dense_features": _smallest_integers(np.flatnonzero(weights.place >= 0)),
-        "weights.counts": counts,
-        "weights.large_counts": large_counts,
-        "weights.edges": weights.edges,
-        "weights.values": _smallest_floats(weights.values),
-        "weights.twins": _smallest_integers(np.array(weights.twins)),
+    return {f"weights.{name}": array for name, array in pack_weights(weights).items()}
+
+
+def _unpack_weights(arrays: Arrays, n_edges: int, n_features: int) -> EdgeWeights:
+    own = {
+        name.removeprefix("weights."): array
+        for name, array in arrays.items()
+        if name.startswith("weights.")
     }
-
-
-def _unpack_weights(arrays: Arrays, n_edges: int, n_features: int, verify: bool) -> EdgeWeights:
-    bias = _floats(arrays["weights.bias"])
-    dense = _floats(arrays["weights.dense"])
-    values = _floats(arrays["weights.values"])
-    edges = arrays["weights.edges"]
-    counts = _unpack_counts(arrays["weights.counts"], arrays["weights.large_counts"], n_features)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    dense_features = _integers(arrays["weights.dense_features"])
-    place = np.full(n_features, -1, np.int32)
-    place[dense_features] = np.arange(len(dense_features))
-    twins = _integers(arrays["weights.twins"])
-    _require(bias.shape == (n_edges,), "weights.bias")
-    _require(dense.shape == (len(dense_features), n_edges), "weights.dense")
-    _require(bool((np.diff(dense_features, prepend=-1) > 0).all()), "weights.dense_features")
-    _require(edges.shape == values.shape == (starts[-1],), "weights.edges")
-    _require(edges.dtype == edge_type(n_edges), "weights.edges")
-    _require(twins.ndim == 2 and len(twins) == 2, "weights.twins")
-    _require(twins.min(initial=0) >= 0 and twins.max(initial=0) < n_edges, "weights.twins")
-    if verify:  # reads all of them
-        _require(edges.min(initial=0) >= 0 and edges.max(initial=0) < n_edges, "weights.edges")
-    pair = np.ascontiguousarray(twins[0]), np.ascontiguousarray(twins[1])
-    return EdgeWeights(bias, place, dense, starts, edges, values, twins=pair)
+    try:
+        return unpack_weights(own, n_edges, n_features)
+    except WeightsError as error:
+        raise ModelFileError(str(error)) from None
 
 
 # ---------------------------------------------------------------------- labels

@@ -1,145 +1,311 @@
-"""The learned matrix: weights and biases of all edges, and the margins of rows.
+"""The learned weights, block by block: what training a vertex gives is what the model holds.
 
-Training hands in finished blocks as their non-zero weights. Together they become one matrix,
-features x edges, stored feature by feature: a feature with weights on more than a quarter of the
-edges, as frequent ones have, as a dense row; any other as a list. Features never seen in training,
-and weights that ended at zero, are not stored.
+A block is a run of edges and the features that have weights there. Its arrays follow
+those of the block before, so a file is its blocks one after the other, and reading one vertex
+touches that vertex's pages only. Nothing is joined: the weights of a feature in a block are a short
+list of columns and values, or one value per column where most are not zero.
+
+A directory, made when the weights are and not stored, lists for every feature the blocks that it
+has weights in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import Float32Array, IntArray
-from .._threads import in_threads
 
-DENSE_ABOVE = 0.25  # share of edges from which adding zeros, too, is faster than a list
+MAX_COLUMNS = 2**16  # of a block
+FULL_ABOVE = 0.4  # share of a block's columns from which a feature has a value for each of them
+
+IN_TABLE_ABOVE = 0.2  # share of the blocks from which a feature has a line of the directory's table
+
+
+class WeightArrays(NamedTuple):
+    """The weights as the kernels take them.
+
+    Attributes
+    ----------
+    vertex_starts : ndarray of int64, shape (n_vertices + 1,)
+        First block of each vertex.
+    column_starts : ndarray of int64, shape (n_blocks + 1,)
+        First column of each block, counted through all blocks.
+    edges : ndarray of int64
+        The edge that each column stands for.
+    bias : ndarray of float32
+        One per column.
+    feature_starts : ndarray of int64, shape (n_blocks + 1,)
+        First feature of each block, counted through all blocks.
+    entry_starts : ndarray of int64
+        First entry of each feature of a block.
+    columns : ndarray of uint16
+        Column of each entry within its block.
+    values : ndarray of float32
+    seen, first, last, homes, spots, table, slots
+        The directory: feature ``seen[r]``, found by way of the hash table ``slots``, has weights in
+        the blocks ``homes[first[r]:last[r]]``, and ``spots`` says where. One that is in many blocks
+        has a line of the table instead, ``table[first[r] + block]``, and a ``last`` of -1.
+    """
+
+    vertex_starts: IntArray
+    column_starts: IntArray
+    edges: IntArray
+    bias: Float32Array
+    feature_starts: IntArray
+    entry_starts: IntArray
+    columns: npt.NDArray[np.uint16]
+    values: Float32Array
+    seen: IntArray
+    first: IntArray
+    last: IntArray
+    homes: npt.NDArray[np.int32]
+    spots: npt.NDArray[np.int32]
+    table: npt.NDArray[np.int32]
+    slots: npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class FinishedBlock:
-    """The weights of one trained block: for each feature its non-zero weights, in order."""
+    """The weights of one trained block: for each feature the columns and values of its entries.
+
+    ``estimators`` holds one per edge where they are not linear; a constant margin is a number.
+    """
 
     edges: IntArray
     bias: Float32Array
     features: IntArray
     counts: npt.NDArray[np.int32]
-    columns: npt.NDArray[np.int32]
+    columns: npt.NDArray[np.uint16]
     values: Float32Array
     estimators: list[Any] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays."""
-        return sum(
-            array.nbytes for array in (self.features, self.counts, self.columns, self.values)
-        )
+        arrays = (self.features, self.counts, self.columns, self.values)
+        return sum(array.nbytes for array in arrays)
 
 
 def finish_block(
-    edges: IntArray, features: IntArray, weights: Any, bias: npt.ArrayLike
+    edges: IntArray,
+    features: IntArray,
+    weights: Any,
+    bias: npt.ArrayLike,
+    threshold: float = 0.0,
 ) -> FinishedBlock:
-    """Non-zero weights of a trained block; ``weights`` may be a list of estimators instead."""
-    from ..kernels import margins as kernels
+    """A trained block as it is kept: its weights above the threshold.
 
-    bias = np.asarray(bias, dtype=np.float32)
-    estimators = []
+    ``weights`` is a table, features x edges, or a list of estimators.
+    """
+    from ..kernels import storage
+
+    bias = np.asarray(bias, np.float32)
+    empty = np.empty(0, np.int32)
     if isinstance(weights, list):
-        estimators, weights = weights, np.zeros((0, len(edges)), np.float32)
-        counts = np.zeros(len(features), np.int32)
-    else:
-        counts = np.empty(len(features), np.int32)
-    weights = np.ascontiguousarray(weights, dtype=np.float32)
-    n_nonzero = kernels.count_nonzeros(weights)
-    columns, values = np.empty(n_nonzero, np.int32), np.empty(n_nonzero, np.float32)
-    kernels.take_nonzeros(weights, features, edges, counts, columns, values)
-    return FinishedBlock(edges, bias, features, counts, columns, values, estimators)
+        constant = np.array([isinstance(each, float) for each in weights])
+        bias = np.where(constant, [each if isinstance(each, float) else 0 for each in weights], 0)
+        return FinishedBlock(
+            edges,
+            bias.astype(np.float32),
+            features,
+            empty,
+            np.empty(0, np.uint16),
+            np.empty(0, np.float32),
+            list(weights),
+        )
+    weights = np.ascontiguousarray(weights, np.float32)
+    counts = np.empty(len(features), np.int32)
+    limit, full_above = np.float32(threshold), np.float32(FULL_ABOVE)
+    n_entries = storage.count_entries(weights, limit, full_above, counts)
+    order = np.argsort(features, kind="stable")
+    order = order[counts[order] > 0]
+    columns, values = np.empty(n_entries, np.uint16), np.empty(n_entries, np.float32)
+    storage.take_entries(weights, limit, order, counts, columns, values)
+    return FinishedBlock(
+        np.asarray(edges), bias, np.asarray(features)[order], counts[order], columns, values
+    )
 
 
-@dataclass
+def constant_block(edges: IntArray, bias: npt.ArrayLike) -> FinishedBlock:
+    """A block whose margins are the same for every row."""
+    nothing = np.empty((0, len(edges)), np.float32)
+    return finish_block(edges, np.empty(0, np.int64), nothing, bias)
+
+
+@dataclass(frozen=True)
 class EdgeWeights:
-    """Weights of all edges.
+    """The weights of all edges, block by block; the arrays are those of :class:`WeightArrays`.
 
     Attributes
     ----------
-    bias : ndarray of float32, shape (n_edges,)
-    place : ndarray of int32, shape (n_features,)
-        Row of ``dense`` that holds the feature's weights, or -1.
-    dense : ndarray of float32, shape (n_dense, n_edges)
-    starts : ndarray of int64, shape (n_features + 1,)
-        The weights of a feature k that is not dense are at ``starts[k]`` to ``starts[k + 1]`` of
-        the next two.
-    edges : ndarray of uint16, or of int32 for more than 65,536 edges
-    values : ndarray of float32
-    others : list of (edge, features, estimator)
-        Estimators that are not linear.
+    n_features : int
+        Features of a row; most may have no weights.
+    scales : ndarray of float32, shape (n_blocks,), or None
+        If weights were rounded to 8 bits: the largest of each block.
+    nonlinear : list of (column, features, estimator)
+        Estimators that are not linear, asked one by one.
     twins : (edges, edges)
         Edges not stored because their margins are those of the others, in order.
     """
 
+    n_features: int
+    vertex_starts: IntArray
+    column_starts: IntArray
+    edges: IntArray
     bias: Float32Array
-    place: npt.NDArray[np.int32]
-    dense: Float32Array
-    starts: npt.NDArray[np.int64]
-    edges: npt.NDArray[np.uint16] | npt.NDArray[np.int32]
+    feature_starts: IntArray
+    features: npt.NDArray[np.integer[Any]]
+    entry_starts: IntArray
+    columns: npt.NDArray[np.uint16]
     values: Float32Array
-    others: list[tuple[int, IntArray, Any]] = field(default_factory=list)
+    scales: Float32Array | None = None
+    nonlinear: list[tuple[int, IntArray, Any]] = field(default_factory=list)
     twins: tuple[IntArray, IntArray] = field(
         default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64))
     )
 
     @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.place)
-
-    @property
     def n_edges(self) -> int:
-        """Number of edges."""
-        return len(self.bias)
+        """Number of edges, those with a twin included."""
+        return len(self.bias) + len(self.twins[0])
 
     @property
     def n_nonzero(self) -> int:
         """Number of weights that are not zero."""
-        return int(np.count_nonzero(self.dense)) + len(self.values)
+        return int(np.count_nonzero(self.values))
 
     @property
     def n_seen(self) -> int:
         """Number of features that have weights."""
-        return len(self.dense) + int(np.count_nonzero(np.diff(self.starts)))
-
-    @property
-    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """The matrix as the kernels take it."""
-        return self.place, self.dense, self.starts, self.edges, self.values, self.bias
+        return len(self.arrays.seen)
 
     @property
     def nbytes(self) -> int:
-        """Memory of all arrays."""
-        return sum(array.nbytes for array in self.arrays)
+        """Memory of all arrays, the directory included."""
+        return sum(array.nbytes for array in (*self.arrays, self.features))
 
-    def columns(self, edges: IntArray) -> Float32Array:
-        """Weights of some edges over all features, dense: (n_features, len(edges))."""
+    @cached_property
+    def arrays(self) -> WeightArrays:
+        """The weights and their directory, as the kernels take them."""
+        from ..kernels import storage
+
+        n_pairs = len(self.features)
+        most = min(n_pairs, self.n_features)
+        slots = np.full(2 ** int(np.ceil(np.log2(2 * most + 2))), -1, np.int32)
+        seen, ranks = np.empty(most, np.int64), np.empty(n_pairs, np.int32)
+        features = self.features.astype(np.int64, copy=False)
+        n_seen = storage.rank_features(features, slots, seen, ranks)
+        counts = np.bincount(ranks, minlength=n_seen)
+        n_blocks = len(self.column_starts) - 1
+        in_table = counts > IN_TABLE_ABOVE * np.count_nonzero(np.diff(self.feature_starts))
+        listed = np.where(in_table, 0, counts)
+        first = np.where(in_table, n_blocks * (np.cumsum(in_table) - 1), np.cumsum(listed) - listed)
+        last = np.where(in_table, -1, first)
+        homes, spots = np.empty(listed.sum(), np.int32), np.empty(listed.sum(), np.int32)
+        table = np.full(n_blocks * np.count_nonzero(in_table), -1, np.int32)
+        storage.fill_directory(ranks, self.feature_starts, first, last, homes, spots, table)
+        return WeightArrays(
+            self.vertex_starts,
+            self.column_starts,
+            self.edges,
+            self.bias,
+            self.feature_starts,
+            self.entry_starts,
+            self.columns,
+            self.values,
+            seen[:n_seen].copy(),
+            first,
+            last,
+            homes,
+            spots,
+            table,
+            slots,
+        )
+
+    def margins(self, X: Any) -> Float32Array:
+        """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges)."""
+        from ..kernels import lazy
+
+        out = np.empty((X.shape[0], self.n_edges), np.float32)
+        lazy.all_margins(X.indptr, X.indices, X.data, self.arrays, out)
+        for column, features, estimator in self.nonlinear:
+            out[:, self.edges[column]] = estimator.decision_function(X[:, features])
+        if len(self.twins[0]):
+            out[:, self.twins[0]] = out[:, self.twins[1]]
+        return out
+
+    def above(self, threshold: float) -> EdgeWeights:
+        """The same, without the weights of at most this size."""
+        from ..kernels import storage
+
+        feature_starts = np.empty_like(self.feature_starts)
+        kept = np.empty(len(self.features), np.int64)
+        entry_starts = np.empty(len(self.features) + 1, np.int64)
+        columns, values = np.empty_like(self.columns), np.empty_like(self.values)
+        n_features, n_entries = storage.prune_entries(
+            self.feature_starts,
+            self.column_starts,
+            self.entry_starts,
+            self.columns,
+            self.values,
+            np.float32(threshold),
+            np.float32(FULL_ABOVE),
+            feature_starts,
+            kept,
+            entry_starts,
+            columns,
+            values,
+        )
+        return replace(
+            self,
+            feature_starts=feature_starts,
+            features=self.features[kept[:n_features]],
+            entry_starts=entry_starts[: n_features + 1].copy(),
+            columns=columns[:n_entries].copy(),
+            values=values[:n_entries].copy(),
+        )
+
+    def rounded(self) -> EdgeWeights:
+        """The same, with weights rounded to 8 bits: one byte each in a file.
+
+        The codes -127 to 127 stand for ``sign(q) (q / 127)^2`` of the block's largest weight: steps
+        are fine where most weights are, near zero.
+        """
+        if self.scales is not None:
+            return self
+        entries = self.entry_starts[self.feature_starts]
+        sizes = np.diff(entries)
+        largest = np.zeros(len(sizes), np.float32)
+        some = np.flatnonzero(sizes)
+        if len(some):
+            largest[some] = np.maximum.reduceat(np.abs(self.values), entries[some])
+        codes = encode(self.values, np.repeat(largest, sizes))
+        values = decode(codes, np.repeat(largest, sizes))
+        return replace(self, values=values, scales=largest).above(0.0)
+
+    def dense_columns(self, edges: IntArray) -> tuple[Float32Array, Float32Array]:
+        """Weights of some edges over all features, (n_features, len(edges)), and their biases."""
         stored = self._stored(edges)
-        distinct, inverse = np.unique(stored, return_inverse=True)
-        result = np.zeros((self.n_features, len(distinct)), np.float32)
-        rows = np.flatnonzero(self.place >= 0)
-        result[rows] = self.dense[self.place[rows]][:, distinct]
-        column = np.full(self.n_edges, -1)
-        column[distinct] = np.arange(len(distinct))
-        here = np.flatnonzero(column[self.edges] >= 0)
-        features = np.searchsorted(self.starts, here, side="right") - 1
-        result[features, column[self.edges[here]]] = self.values[here]
-        return result[:, inverse]
-
-    def biases(self, edges: IntArray) -> Float32Array:
-        """Biases of some edges."""
-        return self.bias[self._stored(edges)]
+        weights = np.zeros((self.n_features, len(edges)), np.float32)
+        column_of_edge = np.full(self.n_edges, -1)
+        column_of_edge[self.edges] = np.arange(len(self.edges))
+        wanted = column_of_edge[stored]
+        for block in np.unique(np.searchsorted(self.column_starts, wanted, side="right") - 1):
+            start, stop = self.column_starts[block : block + 2]
+            here = np.flatnonzero((wanted >= start) & (wanted < stop))
+            low, high = self.feature_starts[block : block + 2]
+            entries = slice(self.entry_starts[low], self.entry_starts[high])
+            table = np.zeros((high - low, stop - start), np.float32)
+            rows = np.repeat(np.arange(high - low), np.diff(self.entry_starts[low : high + 1]))
+            table[rows, self.columns[entries]] = self.values[entries]
+            weights[np.ix_(self.features[low:high], here)] = table[:, wanted[here] - start]
+        return weights, self.bias[wanted]
 
     def _stored(self, edges: IntArray) -> IntArray:
         """Edges whose weights are stored for these: their twins, for those that have one."""
@@ -148,74 +314,74 @@ class EdgeWeights:
         stored[twin] = self.twins[1][np.searchsorted(self.twins[0], stored[twin])]
         return stored
 
-    def margins(self, X: Any, threshold: float = 0.0) -> Float32Array:
-        """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges).
 
-        With a threshold, as if weights of at most its size were zero.
-        """
-        from ..kernels import margins as kernels
-
-        out = np.empty((X.shape[0], self.n_edges), np.float32)
-        if threshold > 0:
-            limit = np.float32(threshold)
-            kernels.thresholded_rows(X.indptr, X.indices, X.data, *self.arrays, limit, out)
-        else:
-            kernels.all_rows(X.indptr, X.indices, X.data, *self.arrays, out)
-        for edge, features, estimator in self.others:
-            out[:, edge] = estimator.decision_function(X[:, features])
-        if len(self.twins[0]):
-            out[:, self.twins[0]] = out[:, self.twins[1]]
-        return out
+_LEVELS = np.sign(np.arange(-127, 128)) * (np.arange(-127, 128) / 127) ** 2
+_LEVELS = _LEVELS.astype(np.float32)
 
 
-def edge_type(n_edges: int) -> type[np.uint16] | type[np.int32]:
-    """Smallest type for the numbers of edges that there are kernels for."""
-    return np.uint16 if n_edges <= 2**16 else np.int32
+def encode(values: Float32Array, scales: Float32Array) -> npt.NDArray[np.int8]:
+    """Codes from -127 to 127 of weights, given the largest weight of each one's block."""
+    share = np.divide(values, scales, out=np.zeros_like(values), where=scales > 0)
+    return np.asarray(np.rint(np.sign(share) * np.sqrt(np.abs(share)) * 127), np.int8)
 
 
-def dense_features(
-    counts: IntArray, n_edges: int
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    """Which features are stored as dense rows, by their numbers of weights; and in which row."""
-    in_rows = counts > DENSE_ABOVE * n_edges
-    return in_rows, np.where(in_rows, np.cumsum(in_rows) - 1, -1).astype(np.int32)
+def decode(codes: npt.NDArray[np.int8], scales: Float32Array) -> Float32Array:
+    """Weights that the codes stand for."""
+    return np.asarray(_LEVELS[codes.astype(np.int64) + 127] * scales, np.float32)
 
 
-def least_bytes(n_features: int, n_edges: int) -> int:
-    """Memory of a matrix without a single weight: its biases, and where features have theirs."""
-    return 4 * n_edges + 4 * n_features + 8 * (n_features + 1)
-
-
-def join_blocks(
-    blocks: Sequence[FinishedBlock], n_features: int, n_edges: int, n_jobs: int | None = None
+def gather_blocks(
+    blocks: Iterable[FinishedBlock],
+    groups: Sequence[IntArray],
+    n_features: int,
+    constants: Float32Array,
+    twins: tuple[IntArray, IntArray] | None = None,
 ) -> EdgeWeights:
-    """One matrix of all blocks."""
-    from ..kernels import margins as kernels
+    """All blocks one after the other, in the order of their edges.
 
-    bias = np.zeros(n_edges, np.float32)
-    counts = np.zeros(n_features, np.int64)
-    before = []  # for each block, how many weights of its features earlier blocks have
-    others = []
-    for block in blocks:
-        bias[block.edges] = block.bias
-        before.append(counts[block.features])
-        counts[block.features] += block.counts
-        for edge, estimator in zip(block.edges, block.estimators, strict=False):
-            if isinstance(estimator, float):
-                bias[edge] = estimator
-            else:
-                others.append((int(edge), block.features, estimator))
-    in_rows, place = dense_features(counts, n_edges)
-    dense = np.zeros((np.count_nonzero(in_rows), n_edges), np.float32)
-    starts = np.concatenate([[0], np.cumsum(np.where(in_rows, 0, counts))])
-    edges = np.empty(starts[-1], edge_type(n_edges))
-    values = np.empty(starts[-1], np.float32)
+    ``groups`` lists the edges that leave each vertex, in order; edges that are in no block have the
+    same margin for every row, that of ``constants``.
+    """
+    by_first_edge = {int(block.edges[0]): block for block in blocks}
+    ordered: list[FinishedBlock] = []
+    vertex_starts = [0]
+    for edges in groups:
+        at = 0
+        while at < len(edges):
+            block = by_first_edge.get(int(edges[at]))
+            if block is None:
+                stop = at + 1
+                while stop < len(edges) and int(edges[stop]) not in by_first_edge:
+                    stop += 1
+                block = constant_block(edges[at:stop], constants[edges[at:stop]])
+            ordered.append(block)
+            at += len(block.edges)
+        vertex_starts.append(len(ordered))
+    column_starts = _starts([len(block.edges) for block in ordered])
+    linear = [block.features if not block.estimators else block.features[:0] for block in ordered]
+    index_type = np.int32 if n_features < 2**31 else np.int64
+    return EdgeWeights(
+        n_features,
+        np.array(vertex_starts, np.int64),
+        column_starts,
+        np.concatenate([block.edges for block in ordered]).astype(np.int64),
+        np.concatenate([block.bias for block in ordered]),
+        _starts([len(features) for features in linear]),
+        np.concatenate(linear).astype(index_type),
+        _starts(np.concatenate([block.counts for block in ordered])),
+        np.concatenate([block.columns for block in ordered]),
+        np.concatenate([block.values for block in ordered]),
+        None,
+        [
+            (int(start) + j, block.features, estimator)
+            for block, start in zip(ordered, column_starts, strict=False)
+            for j, estimator in enumerate(block.estimators)
+            if not isinstance(estimator, float)
+        ],
+        *(() if twins is None else (twins,)),
+    )
 
-    def merge(index: int) -> None:
-        block = blocks[index]
-        at = starts[block.features] + before[index]
-        of_block = block.features, block.counts, block.columns, block.values
-        kernels.merge_block(*of_block, place, dense, at, edges, values)
 
-    in_threads(merge, range(len(blocks)), n_jobs)
-    return EdgeWeights(bias, place, dense, starts, edges, values, others)
+def _starts(sizes: Any) -> IntArray:
+    """Where each of several runs starts, and the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)

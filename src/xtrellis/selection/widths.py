@@ -246,9 +246,7 @@ class _Climb:
 
     def certainly_too_large(self, trellis: Trellis, n_features: int) -> bool:
         """Whether a graph exceeds ``max_bytes`` before the first weight is stored."""
-        from ..model.weights import least_bytes
-
-        least = least_bytes(n_features, trellis.n_edges)
+        least = 4 * trellis.n_edges  # biases
         if self.max_bytes is None or least <= self.max_bytes:
             return False
         self.skipped[trellis.slice_width] = f"takes at least {least:,} bytes, above max_bytes"

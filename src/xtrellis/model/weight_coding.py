@@ -1,0 +1,203 @@
+"""Weights as they are written: block by block, every part in as few bytes as it needs.
+
+* ``gaps``: the features of a block, each as the distance to the one before, in one byte; larger
+  distances stand in ``wide_gaps``, and 255 in their place.
+* ``counts``: the entries of each feature, less one.
+* ``columns``: of each entry, except where a feature has an entry for every column.
+* ``values``: 8-bit codes and a scale per block if the weights were rounded, else float32.
+
+Every number is checked before it is used: what is read from a file never leads a kernel outside its
+arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .weights import MAX_COLUMNS, EdgeWeights, decode, encode
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_WIDE = 255  # a gap that does not fit one byte
+
+
+class WeightsError(ValueError):
+    """Weights in a file that cannot be right; the message names the array."""
+
+
+def pack_weights(weights: EdgeWeights) -> Arrays:
+    """Arrays to be written."""
+    widths, sizes = np.diff(weights.column_starts), np.diff(weights.feature_starts)
+    counts = np.diff(weights.entry_starts)
+    gaps = np.diff(weights.features.astype(np.int64), prepend=0)
+    firsts = weights.feature_starts[:-1][sizes > 0]
+    gaps[firsts] = weights.features[firsts]
+    is_full = counts == np.repeat(widths, sizes)
+    arrays: Arrays = {
+        "vertex_starts": _smallest(weights.vertex_starts),
+        "widths": _smallest(widths),
+        "edges": _smallest(_edge_gaps(weights.edges)),
+        "bias": weights.bias,
+        "sizes": _smallest(sizes),
+        "gaps": np.minimum(gaps, _WIDE).astype(np.uint8),
+        "wide_gaps": _smallest(gaps[gaps >= _WIDE]),
+        "counts": _smallest(counts - 1),
+        "columns": _smallest(weights.columns[~np.repeat(is_full, counts)]),
+        "twins": _smallest(np.array(weights.twins)),
+    }
+    if weights.scales is None:
+        return {**arrays, "values": weights.values}
+    largest = np.repeat(weights.scales, np.diff(weights.entry_starts[weights.feature_starts]))
+    return {**arrays, "scales": weights.scales, "values": encode(weights.values, largest)}
+
+
+def unpack_weights(arrays: Arrays, n_edges: int, n_features: int) -> EdgeWeights:
+    """Weights of checked arrays; raises a :class:`WeightsError` if one cannot be right."""
+    vertex_starts = _integers(arrays, "vertex_starts", highest=n_edges)
+    widths = _integers(arrays, "widths", lowest=1, highest=min(n_edges, MAX_COLUMNS))
+    sizes = _integers(arrays, "sizes", highest=n_features)
+    counts = _integers(arrays, "counts", highest=MAX_COLUMNS - 1) + 1
+    n_blocks = len(widths)
+    _require(len(sizes) == n_blocks, "sizes")
+    _require(
+        len(vertex_starts) > 1
+        and vertex_starts[0] == 0
+        and vertex_starts[-1] == n_blocks
+        and bool((np.diff(vertex_starts) >= 0).all()),
+        "vertex_starts",
+    )
+    twins = _integers(arrays, "twins", highest=n_edges - 1, n_axes=2)
+    _require(len(twins) == 2, "twins")
+    column_starts = _starts(widths)
+    _require(int(column_starts[-1]) == n_edges - twins.shape[1], "widths")
+    edges = _edges(_integers(arrays, "edges", lowest=-n_edges, highest=n_edges), column_starts)
+    stored = np.sort(np.concatenate([edges, twins[0]]))
+    _require(len(stored) == n_edges and bool((stored == np.arange(n_edges)).all()), "edges")
+    _require(not np.isin(twins[1], twins[0]).any(), "twins")
+    feature_starts = _starts(sizes)
+    features = _features(arrays, feature_starts, n_features)
+    _require(len(counts) == len(features), "counts")
+    width_of = np.repeat(widths, sizes)
+    _require(bool((counts <= width_of).all()), "counts")
+    entry_starts = _starts(counts)
+    columns = _columns(arrays, counts, width_of)
+    scales = arrays.get("scales")
+    values = arrays["values"]
+    _require(values.shape == (entry_starts[-1],), "values")
+    if scales is not None:
+        scales = _floats(scales, "scales", n_blocks)
+        _require(values.dtype == np.int8 and bool((values > -128).all()), "values")
+        per_block = np.diff(entry_starts[feature_starts])
+        values = decode(values, np.repeat(scales, per_block))
+    return EdgeWeights(
+        n_features,
+        vertex_starts,
+        column_starts,
+        edges,
+        _floats(arrays["bias"], "bias", len(edges)),
+        feature_starts,
+        features,
+        entry_starts,
+        columns,
+        _floats(values, "values", int(entry_starts[-1])),
+        scales,
+        twins=(twins[0].copy(), twins[1].copy()),
+    )
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def _edge_gaps(edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Edges less the ones before, plus one: mostly 0, and often nothing else."""
+    gaps = np.diff(edges, prepend=-1) - 1
+    places = np.flatnonzero(gaps)
+    return np.concatenate([places, gaps[places]])
+
+
+def _edges(
+    packed: npt.NDArray[np.int64], column_starts: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The inverse of :func:`_edge_gaps`."""
+    _require(len(packed) % 2 == 0, "edges")
+    places, gaps = np.split(packed, 2)
+    n_columns = int(column_starts[-1])
+    _require(bool(((places >= 0) & (places < n_columns)).all()), "edges")
+    steps = np.ones(n_columns, np.int64)
+    steps[places] += gaps
+    return np.cumsum(steps) - 1
+
+
+def _features(
+    arrays: Arrays, feature_starts: npt.NDArray[np.int64], n_features: int
+) -> npt.NDArray[Any]:
+    """Features of all blocks, ascending in each."""
+    small = arrays["gaps"]
+    _require(small.dtype == np.uint8 and small.shape == (feature_starts[-1],), "gaps")
+    gaps = small.astype(np.int64)
+    wide = _integers(arrays, "wide_gaps", lowest=_WIDE, highest=n_features)
+    _require(len(wide) == np.count_nonzero(small == _WIDE), "wide_gaps")
+    gaps[small == _WIDE] = wide
+    _require(int(gaps.max(initial=0)) <= n_features and len(gaps) < 2**31, "gaps")
+    sums = np.concatenate([[0], np.cumsum(gaps)])
+    sizes = np.diff(feature_starts)
+    features = sums[1:] - np.repeat(sums[feature_starts[:-1]], sizes)
+    _require(int(features.max(initial=0)) < n_features, "gaps")
+    repeated = gaps == 0
+    repeated[feature_starts[:-1][sizes > 0]] = False  # the first of a block may be feature 0
+    _require(not repeated.any(), "gaps")
+    return features.astype(np.int32 if n_features < 2**31 else np.int64)
+
+
+def _columns(
+    arrays: Arrays, counts: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint16]:
+    """Columns of all entries; those of features with all of them are counted off."""
+    is_full = np.repeat(counts == widths, counts)
+    listed = _integers(arrays, "columns", highest=MAX_COLUMNS - 1)
+    _require(len(listed) == len(is_full) - np.count_nonzero(is_full), "columns")
+    starts = np.repeat(_starts(counts)[:-1], counts)
+    columns = np.arange(len(is_full)) - starts
+    columns[~is_full] = listed
+    _require(bool((columns < np.repeat(widths, counts)).all()), "columns")
+    return columns.astype(np.uint16)
+
+
+def _integers(
+    arrays: Arrays, name: str, highest: int, lowest: int = 0, n_axes: int = 1
+) -> npt.NDArray[np.int64]:
+    """Integers of an array, all within bounds."""
+    array = arrays[name]
+    _require(array.dtype.kind in "iu" and array.ndim == n_axes, name)
+    if array.size:
+        _require(int(array.min()) >= lowest and int(array.max()) <= highest, name)
+    return array.astype(np.int64)
+
+
+def _floats(array: npt.NDArray[Any], name: str, size: int) -> npt.NDArray[np.float32]:
+    """Finite numbers, as many as there must be."""
+    _require(array.dtype == np.float32 and array.shape == (size,), name)
+    _require(bool(np.isfinite(array).all()), name)
+    return array
+
+
+def _smallest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers in the smallest type that holds them all."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    for name in ("u1", "i1", "u2", "i2", "u4", "i4"):
+        limits = np.iinfo(name)
+        if limits.min <= low and high <= limits.max:
+            return values.astype(name)
+    return values.astype(np.int64)
+
+
+def _starts(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _require(sound: bool | np.bool_, name: str) -> None:
+    if not sound:
+        raise WeightsError(f"weights.{name} does not fit the other parts of the model")
