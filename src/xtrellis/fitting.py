@@ -20,7 +20,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from ._arrays import Float32Array, IntArray, canonical_csr
-from ._checks import check_fraction, check_integer, check_jobs, class_weights, row_weights
+from ._checks import (
+    check_fraction,
+    check_integer,
+    check_jobs,
+    check_magnitudes,
+    class_weights,
+    row_weights,
+    weighted,
+)
 from ._progress import training_progress
 from .decoding import calibration
 from .decoding.losses import DecodingLoss, get_loss
@@ -86,7 +94,7 @@ def labelled_rows(
     classes, y_encoded = np.unique(y, return_inverse=True)
     weights = row_weights(sample_weight, X.shape[0])
     if class_weight is not None:
-        weights = weights * class_weights(class_weight, classes, y)[y_encoded]
+        weights = weighted(weights, class_weights(class_weight, classes, y)[y_encoded])
     counted = weights > 0
     if not counted.any():
         raise ValueError("sample_weight is zero for every row: no row is left to train on")
@@ -95,6 +103,7 @@ def labelled_rows(
         found = classes[np.unique(y_encoded[counted])].tolist()
         raise ValueError(f"y must have at least two classes, got one class only: {found}")
     X = canonical_csr(X)
+    check_magnitudes(X, weights)
     if not counted.all():
         X, y_encoded, weights = X[counted], y_encoded[counted], weights[counted]
     return LabelledRows(
@@ -144,7 +153,14 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
 
 
 def learner_of(estimator: TrellisClassifier) -> Learner:
-    """The learner that the settings name."""
+    """The learner that the settings name; C is a parameter of the SVM alone."""
+    by_name = isinstance(estimator.learner, str)
+    if estimator.C != 1.0 and not (by_name and estimator.learner == "svm"):
+        raise ValueError(
+            f"C applies only to learner='svm', got C={estimator.C!r} with "
+            f"learner={estimator.learner!r}"
+            + ("" if by_name else ": pass it to the learner itself")
+        )
     return get_learner(estimator.learner, estimator.C)
 
 
