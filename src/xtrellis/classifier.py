@@ -27,8 +27,9 @@ from .fitting import (
     uncalibrated,
 )
 from .learning.learners import Learner, get_learner
+from .learning.online import OnlineBlocks
 from .learning.rows import online_rows
-from .learning.training import History, OnlineBlocks
+from .learning.training import History
 from .selection.width_trials import WidthSelection
 from .selection.widths import select_slice_width
 
@@ -272,9 +273,9 @@ class TrellisClassifier(TrellisPredictor):
         counted = data.sample_weight > 0
         paths = assignment.path_of_class[data.y_encoded[counted]]
         rows = online_rows(trellis, data.X[counted], paths, data.sample_weight[counted])
-        self._online = online
-        self.history_.loss.append(online.learn(rows))
-        weights = online.weights()
+        self._online, loss = online.after(rows)
+        self.history_ = replace(self.history_, loss=[*self.history_.loss, loss])
+        weights = self._online.weights()
         if first:
             self.model_ = uncalibrated(self, known, trellis, assignment, weights)
             self.held_out_loss_ = float("nan")

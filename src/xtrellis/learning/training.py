@@ -1,14 +1,19 @@
-"""Training: every block of edges is trained by itself, and their weights are put together.
+"""The training engine: from rows with paths to the weights of every edge.
 
-Blocks share nothing that they write: threads train them side by side, and the result has the same
-bits for any number of them. Only the blocks under way are held densely; of a finished block
-only the non-zero weights are kept. (Joint training, which predicts whole paths, is in ``ltls.py``.)
+``blocks`` plans which edges are trained together on which rows. :func:`train_block` trains one such
+block from its plan alone: a pure function, which writes to nothing that another block reads. So
+blocks can be trained in any order, by any number of workers, with the same bits. What is finished
+is kept as its non-zero weights; only the blocks under way are dense.
+
+Everything that trains goes through :func:`run_epochs`: blocks here, all of them side by side for
+early stopping (:class:`ResidentBlocks`), and joint training in ``ltls``. Batches of ``partial_fit``
+are in ``online``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,109 +22,13 @@ import numpy as np
 from .._arrays import Float32Array, IntArray
 from ..graph.trellis import Trellis
 from ..model.weights import EdgeWeights, FinishedBlock, finish_block, join_blocks
-from .blocks import MAX_EDGES, Plan, Training, make_block, plan_blocks, twin_edges, vertex_edges
+from .blocks import Plan, Training, make_block, plan_blocks, twin_edges
 from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 
 BLOCK_BYTES = 96 * 2**20  # state of one block under way
-SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibration
 
-
-# ---------------------------------------------------------------------- training a block
-
-
-@dataclass(frozen=True)
-class BlockResult:
-    """What training a block gives: its weights, and the losses and seconds of each epoch."""
-
-    finished: FinishedBlock
-    losses: list[float]
-    seconds: list[float]
-
-
-def train_block(
-    rows: TrainingRows,
-    plan: Plan,
-    n_edges: int,
-    learner: Learner,
-    epochs: int,
-    seed: int,
-    sample: IntArray,
-    sample_margins: Float32Array,
-) -> BlockResult:
-    """Train the edges of one block for some epochs.
-
-    If rows are held out, the first epochs do without them; the margins of a sample of them are
-    put into ``sample_margins``, a column an edge of the trellis, and then training goes on (or, for
-    an online learner, starts again) with all rows.
-    """
-    block, features = make_block(rows, plan, n_edges)
-    rng = np.random.default_rng(seed)
-    held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
-    state = learner.start(block)
-    if len(sample):
-        _run(block, learner, state, np.flatnonzero(~held_out), epochs, rng)
-        margins = np.empty((len(sample), block.n_edges), np.float32)
-        _sample_margins(rows, features, sample, *learner.finish(block, state), margins)
-        sample_margins[:, plan.edges] = margins
-        if learner.online:
-            state = learner.start(block)
-    losses, seconds = _run(block, learner, state, np.arange(block.n_rows), epochs, rng)
-    finished = finish_block(plan.edges, rows.features[features], *learner.finish(block, state))
-    return BlockResult(finished, losses, seconds)
-
-
-def _sample_margins(
-    rows: TrainingRows,
-    features: IntArray,
-    sample: IntArray,
-    weights: Any,
-    bias: Any,
-    margins: Float32Array,
-) -> None:
-    """Margins of the sampled rows, which need not be rows of the block."""
-    from ..kernels import margins as kernels
-
-    if isinstance(weights, list):
-        X = rows.X[sample][:, features]
-        for j, estimator in enumerate(weights):
-            constant = isinstance(estimator, float)
-            margins[:, j] = estimator if constant else estimator.decision_function(X)
-        return
-    place = np.full(rows.X.shape[1], -1, np.int32)
-    place[features] = np.arange(len(features))
-    kernels.block_margins(
-        rows.X.indptr,
-        rows.X.indices,
-        rows.X.data,
-        sample,
-        place,
-        np.ascontiguousarray(weights, np.float32),
-        np.asarray(bias, np.float32),
-        margins,
-    )
-
-
-def _run(
-    block: Block,
-    learner: Learner,
-    state: Any,
-    rows: IntArray,
-    epochs: int,
-    rng: np.random.Generator,
-) -> tuple[list[float], list[float]]:
-    """Epochs over some rows; losses and seconds of each."""
-    losses, seconds = [], []
-    for _ in range(epochs):
-        start = time.perf_counter()
-        losses.append(learner.step(block, state, visiting_order(rows, rng)))
-        seconds.append(time.perf_counter() - start)
-        if learner.converged(state):
-            break
-    return losses, seconds
-
-
-# ---------------------------------------------------------------------- training all of them
+Report = Callable[[float, float], None]
 
 
 @dataclass
@@ -129,7 +38,7 @@ class History:
     Attributes
     ----------
     loss : list of float
-        For each epoch, the average loss of a row and edge met on the way, before the update.
+        For each epoch, the average loss per row and edge met on the way, before the update.
     seconds : list of float
         For each epoch, the time spent in it, added up over all blocks and workers.
     training_error : list of float
@@ -144,14 +53,146 @@ class History:
     validation_accuracy: list[float] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+def run_epochs(
+    step: Callable[[], float], n_epochs: int, stop: Callable[[float], bool]
+) -> tuple[list[float], list[float]]:
+    """Losses and seconds of up to ``n_epochs`` calls of ``step``.
+
+    ``step`` trains for one epoch and returns its loss; ``stop`` is called with it afterwards, and
+    says whether that was enough.
+    """
+    losses, seconds = [], []
+    for _ in range(n_epochs):
+        start = time.perf_counter()
+        losses.append(step())
+        seconds.append(time.perf_counter() - start)
+        if stop(losses[-1]):
+            break
+    return losses, seconds
+
+
+# ---------------------------------------------------------------------- one block
+
+
+@dataclass
+class RunningBlock:
+    """A block under way: its rows, and the learner's state."""
+
+    plan: Plan
+    block: Block
+    features: IntArray  # columns of the training rows that are the block's features
+    learner: Learner
+    state: Any
+    rng: np.random.Generator
+
+    @classmethod
+    def start(cls, rows: TrainingRows, plan: Plan, learner: Learner, seed: int) -> RunningBlock:
+        """A planned block before its first epoch."""
+        block, features = make_block(rows, plan)
+        rng = np.random.default_rng(seed)
+        return cls(plan, block, features, learner, learner.start(block), rng)
+
+    def run(self, members: IntArray, n_epochs: int) -> tuple[list[float], list[float]]:
+        """Epochs over some rows of the block; losses and seconds of each."""
+        return run_epochs(
+            lambda: self.learner.step(self.block, self.state, visiting_order(members, self.rng)),
+            n_epochs,
+            lambda loss: self.learner.converged(self.state),
+        )
+
+    def start_again(self) -> None:
+        """Forget what was learned."""
+        self.state = self.learner.start(self.block)
+
+    def finish(self, rows: TrainingRows) -> FinishedBlock:
+        """The weights as they are now, under the caller's numbers of features."""
+        weights, bias = self.learner.finish(self.block, self.state)
+        return finish_block(self.plan.edges, rows.features[self.features], weights, bias)
+
+    def margins(self, rows: TrainingRows, sample: IntArray) -> Float32Array:
+        """Margins of some training rows, which need not be rows of the block."""
+        from ..kernels import margins as kernels
+
+        weights, bias = self.learner.finish(self.block, self.state)
+        out = np.empty((len(sample), self.block.n_edges), np.float32)
+        if isinstance(weights, list):
+            X = rows.X[sample][:, self.features]
+            for j, estimator in enumerate(weights):
+                constant = isinstance(estimator, float)
+                out[:, j] = estimator if constant else estimator.decision_function(X)
+            return out
+        place = np.full(rows.X.shape[1], -1, np.int32)
+        place[self.features] = np.arange(len(self.features))
+        kernels.block_margins(
+            rows.X.indptr,
+            rows.X.indices,
+            rows.X.data,
+            sample,
+            place,
+            np.ascontiguousarray(weights, np.float32),
+            np.asarray(bias, np.float32),
+            out,
+        )
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class BlockResult:
+    """What training a block gives.
+
+    Attributes
+    ----------
+    finished : FinishedBlock
+    losses, seconds : list of float
+        Of each epoch over all rows.
+    margins : ndarray of float32, shape (len(rows.sample), n_edges of the block)
+        Of the sampled rows, from weights trained without the held-out rows.
+    """
+
+    finished: FinishedBlock
+    losses: list[float]
+    seconds: list[float]
+    margins: Float32Array
+
+
+def train_block(
+    rows: TrainingRows, plan: Plan, learner: Learner, epochs: int, seed: int
+) -> BlockResult:
+    """Train the edges of one block.
+
+    If rows are held out, the first epochs do without them, for the margins of ``rows.sample``; then
+    training continues (or, for an online learner, starts again) with all rows.
+    """
+    running = RunningBlock.start(rows, plan, learner, seed)
+    margins = np.empty((0, len(plan.edges)), np.float32)
+    if len(rows.sample):
+        held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
+        running.run(np.flatnonzero(~held_out), epochs)
+        margins = running.margins(rows, rows.sample)
+        if learner.online:
+            running.start_again()
+    losses, seconds = running.run(np.arange(running.block.n_rows), epochs)
+    return BlockResult(running.finish(rows), losses, seconds, margins)
+
+
+# ---------------------------------------------------------------------- all blocks
+
+
+@dataclass(frozen=True, eq=False)
 class TrainedEdges:
-    """Weights of all edges, the history, and the margins of some rows that were held out."""
+    """Finished blocks of all edges, and what is known of their training.
+
+    Attributes
+    ----------
+    weights : EdgeWeights
+    history : History
+    margins : ndarray of float32, shape (len(rows.sample), n_edges)
+        Of held-out rows, from weights trained without these.
+    """
 
     weights: EdgeWeights
     history: History
-    sample: IntArray
-    sample_margins: Float32Array
+    margins: Float32Array
 
 
 def train_edges(
@@ -162,59 +203,54 @@ def train_edges(
     epochs: int | None,
     n_jobs: int | None,
     seed: int,
-    n_features: int,
-    report: Callable[[float, float], None] | None = None,
+    report: Report | None = None,
 ) -> TrainedEdges:
     """Train every edge of the trellis.
 
-    ``report`` is called after each block with its share of the work and its loss an epoch.
+    ``report`` is called after each block with its share of the work and its loss per epoch.
     """
+    plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
+    results = _train_blocks(rows, plans, learner, epochs, n_jobs, seed, report)
+    constant = _constant_edges(trellis, rows, training, plans)
+    finished = [*(result.finished for result in results), constant]
+    margins = np.empty((len(rows.sample), trellis.n_edges), np.float32)
+    for result in results:
+        margins[:, result.finished.edges] = result.margins
+    margins[:, constant.edges] = constant.bias
+    weights = joined(trellis, finished, rows.n_features, training, n_jobs)
+    margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
+    return TrainedEdges(weights, _history(plans, results, rows), margins)
+
+
+def _train_blocks(
+    rows: TrainingRows,
+    plans: Sequence[Plan],
+    learner: Learner,
+    epochs: int | None,
+    n_jobs: int | None,
+    seed: int,
+    report: Report | None,
+) -> list[BlockResult]:
+    """All blocks, trained side by side."""
     from joblib import Parallel, delayed
 
-    plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
     total_work = sum(plan.work for plan in plans) or 1.0
     epochs = epochs or learner.passes(total_work)
     # Largest first, so that no worker is left with a large one at the end.
     order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
-    sample = _calibration_sample(trellis, rows)
-    margins = np.empty((len(sample), trellis.n_edges), np.float32)
-    results: list[BlockResult | None] = [None] * len(plans)
+    # Threads share the rows; tasks share nothing that they write, so any backend would do.
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-    jobs = (
-        delayed(train_block)(
-            rows,
-            plans[index],
-            trellis.n_edges,
-            learner,
-            epochs,
-            _block_seed(seed, index),
-            sample,
-            margins,
-        )
+    tasks = (
+        delayed(train_block)(rows, plans[index], learner, epochs, _block_seed(seed, index))
         for index in order
     )
-    for index, result in zip(order, parallel(jobs), strict=True):
+    results: dict[int, BlockResult] = {}
+    for index, result in zip(order, parallel(tasks), strict=True):
         results[index] = result
         if report is not None:
-            members = plans[index].rows
-            n_rows = len(rows.weights) if members is None else len(members)
-            pairs = max(n_rows * len(plans[index].edges), 1)
+            pairs = max(_n_pairs(rows, plans[index]), 1)
             report(plans[index].work / total_work, result.losses[-1] / pairs)
-    done = [result for result in results if result is not None]
-    weights = join_blocks([result.finished for result in done], n_features, trellis.n_edges, n_jobs)
-    _set_constants(weights, trellis, rows, training, plans)
-    constant = np.ones(trellis.n_edges, bool)
-    for plan in plans:
-        constant[plan.edges] = False
-    margins[:, constant] = weights.bias[constant]
-    margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
-    return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
-
-
-def _calibration_sample(trellis: Trellis, rows: TrainingRows) -> IntArray:
-    """Held-out rows whose margins are kept, enough to fit a few numbers."""
-    size = int(np.clip(SAMPLE_MARGINS // trellis.n_edges, 200, 2_000))
-    return np.flatnonzero(rows.held_out)[:size]
+    return [results[index] for index in range(len(plans))]
 
 
 class ResidentBlocks:
@@ -231,173 +267,86 @@ class ResidentBlocks:
         learner: Learner,
         n_jobs: int | None,
         seed: int,
-        n_features: int,
     ) -> None:
-        self.trellis, self.rows, self.training = trellis, rows, training
-        self.learner, self.n_jobs, self.n_features = learner, n_jobs, n_features
+        self.trellis, self.rows, self.training, self.n_jobs = trellis, rows, training, n_jobs
         self.plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
-        self.blocks = [make_block(rows, plan, trellis.n_edges) for plan in self.plans]
-        self.states = [learner.start(block) for block, _ in self.blocks]
-        seeds = [_block_seed(seed, index) for index in range(len(self.plans))]
-        self.generators = [np.random.default_rng(block_seed) for block_seed in seeds]
+        self.running = [
+            RunningBlock.start(rows, plan, learner, _block_seed(seed, index))
+            for index, plan in enumerate(self.plans)
+        ]
+        self.n_pairs = sum(_n_pairs(rows, plan) for plan in self.plans)
 
     def step(self) -> float:
-        """One epoch over all blocks; the average loss of a row and edge."""
+        """One epoch over all blocks; the average loss per row and edge."""
         from joblib import Parallel, delayed
 
-        def one(index: int) -> float:
-            block, _ = self.blocks[index]
-            order = visiting_order(np.arange(block.n_rows), self.generators[index])
-            return self.learner.step(block, self.states[index], order)
+        def one(running: RunningBlock) -> float:
+            losses, _ = running.run(np.arange(running.block.n_rows), 1)
+            return losses[0]
 
         losses = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(one)(index) for index in range(len(self.blocks))
+            delayed(one)(running) for running in self.running
         )
-        return sum(losses) / max(1, sum(block.n_rows * block.n_edges for block, _ in self.blocks))
+        return sum(losses) / max(1, self.n_pairs)
 
     def weights(self) -> EdgeWeights:
         """Weights of all edges as they are now."""
-        finished = [
-            finish_block(
-                plan.edges, self.rows.features[features], *self.learner.finish(block, state)
-            )
-            for plan, (block, features), state in zip(
-                self.plans, self.blocks, self.states, strict=True
-            )
-        ]
-        weights = join_blocks(finished, self.n_features, self.trellis.n_edges, self.n_jobs)
-        _set_constants(weights, self.trellis, self.rows, self.training, self.plans)
-        return weights
+        finished = [running.finish(self.rows) for running in self.running]
+        finished.append(_constant_edges(self.trellis, self.rows, self.training, self.plans))
+        return joined(self.trellis, finished, self.rows.n_features, self.training, self.n_jobs)
 
 
-class OnlineBlocks:
-    """Blocks that learn from one batch of rows after another: for ``partial_fit``.
+def joined(
+    trellis: Trellis,
+    finished: Sequence[FinishedBlock],
+    n_features: int,
+    training: Training,
+    n_jobs: int | None = None,
+) -> EdgeWeights:
+    """Weights of all edges, from finished blocks that together have every edge but the twins."""
+    weights = join_blocks(finished, n_features, trellis.n_edges, n_jobs)
+    if training == "independent":
+        weights.twins = twin_edges(trellis)
+    return weights
 
-    Which features and classes will come is not known, so every state is over all features: in all,
-    features x edges x ``bytes_a_weight``. States are made when their first row arrives.
-    """
 
-    def __init__(
-        self,
-        trellis: Trellis,
-        training: Training,
-        learner: Learner,
-        n_features: int,
-        fitted: EdgeWeights | None = None,
-    ) -> None:
-        self.trellis, self.training = trellis, training
-        self.learner, self.n_features = learner, n_features
-        self.fitted = fitted  # weights to go on from
-        self.untouched: dict[tuple[int, ...], FinishedBlock] = {}  # of those, not learned since
-        self.states: dict[tuple[int, ...], tuple[Block, Any]] = {}
+def constant_block(edges: IntArray, bias: Any) -> FinishedBlock:
+    """Edges whose margin is the same for every row."""
+    nothing = np.empty(0, np.int64)
+    values = np.broadcast_to(np.asarray(bias, np.float32), len(edges))
+    return finish_block(edges, nothing, np.empty((0, len(edges)), np.float32), values)
 
-    def learn(self, rows: TrainingRows) -> float:
-        """Visit each row once; the average loss of a row and edge."""
-        loss, pairs = 0.0, 0
-        for edges, members in self._blocks(rows):
-            block = self._block(rows, edges, members)
-            key = (int(edges[0]), int(edges[-1]))
-            if key in self.states:
-                state = self.states[key][1]
-            elif self.fitted is None:
-                state = self.learner.start(block)
-            else:
-                columns, biases = self.fitted.columns(edges), self.fitted.biases(edges)
-                state = self.learner.resume(block, columns, biases)
-                self.untouched.pop(key, None)
-            self.states[key] = (block, state)
-            loss += self.learner.step(block, state, np.arange(block.n_rows))
-            pairs += block.n_rows * block.n_edges
-        return loss / max(pairs, 1)
 
-    def weights(self) -> EdgeWeights:
-        """Weights of all edges as they are now; an edge without rows has a margin of -1."""
-        features = np.arange(self.n_features)
-        finished = [
-            finish_block(np.asarray(self._edges[key]), features, *self.learner.finish(*pair))
-            for key, pair in self.states.items()
-        ]
-        if self.fitted is not None:
-            for key, edges in self._edges.items():
-                if key not in self.states and key not in self.untouched:
-                    columns, biases = self.fitted.columns(edges), self.fitted.biases(edges)
-                    self.untouched[key] = finish_block(edges, features, columns, biases)
-            finished += self.untouched.values()
-        weights = join_blocks(finished, self.n_features, self.trellis.n_edges)
-        if self.fitted is None:
-            untrained = np.ones(self.trellis.n_edges, bool)
-            for key in self.states:
-                untrained[self._edges[key]] = False
-            weights.bias[untrained] = -1
-        return weights
-
-    @property
-    def _edges(self) -> dict[tuple[int, ...], IntArray]:
-        return {(int(e[0]), int(e[-1])): e for e in self._all_edges()}
-
-    def _all_edges(self) -> Iterator[IntArray]:
-        if self.training == "independent":
-            yield from np.array_split(
-                np.arange(self.trellis.n_edges), -(-self.trellis.n_edges // MAX_EDGES)
-            )
-            return
-        for i in range(-1, self.trellis.n_slices):
-            for v in range(1 if i < 0 else self.trellis.slice_sizes[i]):
-                yield vertex_edges(self.trellis, i, v)
-
-    def _blocks(self, rows: TrainingRows) -> Iterator[tuple[IntArray, IntArray]]:
-        if self.training == "independent":
-            for edges in self._all_edges():
-                yield edges, np.arange(len(rows.weights))
-            return
-        for i in range(-1, self.trellis.n_slices):
-            here = np.zeros(len(rows.weights), np.int32) if i < 0 else rows.path_vertices[:, i]
-            for v in np.unique(here[here >= 0]):
-                yield vertex_edges(self.trellis, i, int(v)), np.flatnonzero(here == v)
-
-    def _block(self, rows: TrainingRows, edges: IntArray, members: IntArray) -> Block:
-        X = rows.X[members]
-        local_edge = np.full(self.trellis.n_edges + 1, -1, np.int32)
-        local_edge[edges] = np.arange(len(edges))
-        targets = np.ascontiguousarray(local_edge[rows.path_edges[members]])
-        return Block(
-            X.indptr, X.indices, X.data, targets, rows.weights[members], self.n_features, len(edges)
-        )
+def _constant_edges(
+    trellis: Trellis, rows: TrainingRows, training: Training, plans: Sequence[Plan]
+) -> FinishedBlock:
+    """Edges that had nothing to learn: +1 if all their rows take them, else -1."""
+    left = np.ones(trellis.n_edges, bool)
+    for plan in plans:
+        left[plan.edges] = False
+    if training == "independent":
+        left[twin_edges(trellis)[0]] = False
+    positives = np.bincount(rows.path_edges[rows.path_edges >= 0], minlength=trellis.n_edges)
+    return constant_block(np.flatnonzero(left), np.where(positives[left] > 0, 1, -1))
 
 
 def _block_seed(seed: int, index: int) -> int:
     return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
 
 
-def _set_constants(
-    weights: EdgeWeights,
-    trellis: Trellis,
-    rows: TrainingRows,
-    training: Training,
-    plans: Sequence[Plan],
-) -> None:
-    """Margins of edges that had nothing to learn: +1 if all their rows take them, else -1."""
-    planned = np.zeros(trellis.n_edges, bool)
-    for plan in plans:
-        planned[plan.edges] = True
-    if training == "independent":
-        weights.twins = twin_edges(trellis)
-        planned[weights.twins[0]] = True
-    positives = np.bincount(rows.path_edges[rows.path_edges >= 0], minlength=trellis.n_edges)
-    weights.bias[~planned] = np.where(positives[~planned] > 0, 1, -1)
+def _n_pairs(rows: TrainingRows, plan: Plan) -> int:
+    """Number of examples of a block: its rows times its edges."""
+    n_rows = len(rows.paths) if plan.rows is None else len(plan.rows)
+    return n_rows * len(plan.edges)
 
 
 def _history(plans: Sequence[Plan], results: Sequence[BlockResult], rows: TrainingRows) -> History:
     """Losses and times of all blocks, epoch by epoch."""
     history = History()
+    pairs = sum(_n_pairs(rows, plan) for plan in plans)
     for epoch in range(max((len(result.losses) for result in results), default=0)):
-        loss, pairs, seconds = 0.0, 0, 0.0
-        for plan, result in zip(plans, results, strict=True):
-            n_rows = len(rows.weights) if plan.rows is None else len(plan.rows)
-            # A block that converged earlier would have met its last loss again.
-            loss += result.losses[min(epoch, len(result.losses) - 1)]
-            pairs += n_rows * len(plan.edges)
-            seconds += result.seconds[epoch] if epoch < len(result.seconds) else 0.0
+        # A block that converged earlier would have met its last loss again.
+        loss = sum(result.losses[min(epoch, len(result.losses) - 1)] for result in results)
         history.loss.append(loss / max(pairs, 1))
-        history.seconds.append(seconds)
+        history.seconds.append(sum(sum(result.seconds[epoch : epoch + 1]) for result in results))
     return history
