@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -17,9 +18,11 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from samples import shared_set, topics
-from xtrellis import LTLSClassifier, TrellisClassifier
+from xtrellis import LTLSClassifier, TrellisClassifier, TrellisEnsemble
 from xtrellis._arrays import canonical_csr
+from xtrellis._memory import available_memory
 from xtrellis.decoding import VertexSoftmax, best_paths
+from xtrellis.learning import Arow, LinearSVM
 
 
 @pytest.fixture(scope="module")
@@ -407,6 +410,147 @@ def test_progress_bar_shows_loss_and_time(data, capsys, early_stopping):
     assert "100 %  loss 0." in shown
     TrellisClassifier(5, **settings).fit(*data)
     assert capsys.readouterr().err == ""
+
+
+# ---------------------------------------------------------------------- probabilities
+
+
+def test_log_probabilities_are_finite_where_probabilities_are_zero(data):
+    X, y = data
+    model = TrellisClassifier(5, training="independent", decoding="log", random_state=0).fit(X, y)
+    for scale in (1.0, 1e4):
+        log_p = model.predict_log_proba(X * scale)
+        assert np.isfinite(log_p).all()
+        np.testing.assert_array_equal(np.exp(log_p), model.predict_proba(X * scale))
+        np.testing.assert_array_equal(log_p, model.decision_function(X * scale))
+    assert (model.predict_proba(X * 1e4) == 0).any()
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "decision_function"])
+def test_a_table_of_probabilities_takes_its_own_memory_once(data, fitted, method):
+    rows = sparse.vstack([data[0]] * 200)
+    getattr(fitted, method)(data[0])
+    tracemalloc.start()
+    table = getattr(fitted, method)(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    given = rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
+    assert peak < table.nbytes * 1.1 + 3 * given
+
+
+@pytest.mark.parametrize("model", [TrellisClassifier(5, random_state=0), TrellisEnsemble()])
+def test_a_table_that_cannot_fit_is_refused_before_any_work(data, monkeypatch, model):
+    X, y = data
+    model.fit(X, y)
+    monkeypatch.setattr("xtrellis._memory.available_memory", lambda: 200_000)
+    monkeypatch.setattr("xtrellis.model.weights.EdgeWeights.margins", None)
+    message = r"900 rows x 30 classes takes 0\.0 GB, but only 0\.0 GB .* use predict_top_k"
+    for method in ("predict_proba", "predict_log_proba", "decision_function"):
+        with pytest.raises(MemoryError, match=message):
+            getattr(model, method)(X)
+
+
+def test_available_memory_is_known_here():
+    available = available_memory()
+    assert available is None or 2**20 < available < 2**50
+
+
+# ---------------------------------------------------------------------- wrong input
+
+
+def test_a_width_above_the_number_of_classes_means_that_number(data):
+    X, y = data
+    model = TrellisClassifier(31, random_state=0).fit(X, y)
+    assert model.trellis_.slice_width == 30
+    expected = TrellisClassifier(30, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), expected.decision_function(X))
+    assert LTLSClassifier(50).fit(X, y).trellis_.slice_width == 30
+    online = TrellisClassifier(99, learner="arow").partial_fit(X, y, classes=np.arange(30))
+    assert online.trellis_.slice_width == 30
+
+
+def test_more_best_classes_than_there_are_means_all_of_them(data, fitted):
+    X, _ = data
+    labels, probabilities = fitted.predict_top_k(X, k=31)
+    assert labels.shape == probabilities.shape == (900, 30)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("training", ["local", "independent"])
+def test_a_class_whose_rows_do_not_count_keeps_its_column(data, training):
+    X, y = data
+    weights = np.where(y == 7, 0.0, 1.0)
+    for model in (TrellisClassifier(5, training=training, random_state=0), LTLSClassifier()):
+        model.fit(X, y, sample_weight=weights)
+        assert model.classes_.tolist() == list(range(30))
+        assert model.predict_proba(X).shape == (900, 30)
+        assert not (model.predict(X) == 7).any()
+    model = TrellisClassifier(5, class_weight={7: 0}, random_state=0).fit(X, y)
+    assert 7 in model.classes_
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, "heavy"])
+def test_bad_class_weights_are_named(data, weight):
+    X, y = data
+    message = f"class_weight must be at least 0 and finite, got {weight!r} for class 3"
+    for learner in ("svm", "arow"):
+        model = TrellisClassifier(5, learner=learner, class_weight={3: weight})
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, y, classes=np.arange(30))
+
+
+def test_class_weights_of_unknown_classes(data):
+    X, y = data
+    with pytest.raises(ValueError, match="class_weight names a class that is not in y: 99"):
+        TrellisClassifier(class_weight={3: 2.0, 99: 1.0}).fit(X, y)
+    every = dict.fromkeys(range(31), 1.0)  # a part of the rows may lack a class
+    TrellisClassifier(class_weight=every).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TrellisClassifier(5, random_state=0),
+        TrellisClassifier.paper(5, random_state=0),
+        TrellisClassifier(5, learner="perceptron", early_stopping=True, random_state=0),
+        LTLSClassifier(random_state=0, calibration=0.2),
+    ],
+    ids=["svm", "arow", "perceptron", "ltls"],
+)
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_large_to_train_on_are_refused(data, model):
+    X, y = data
+    for scale in (1e20, 1e30):
+        with pytest.raises(ValueError, match=r"X has a value of size 1e\+.*MaxAbsScaler"):
+            model.fit(X / X.max() * np.float32(scale), y)
+    with pytest.raises(ValueError, match=r"sample_weight and class_weight add up to 9e\+40"):
+        model.fit(X, y, sample_weight=np.full(900, 1e38))
+    if hasattr(model, "partial_fit"):
+        with pytest.raises(ValueError, match="MaxAbsScaler"):
+            model.partial_fit(X * np.float32(1e20), y, classes=np.arange(30))
+    for scale, weight in ((1e15, 1.0), (1.0, 1e30)):  # large, but not too large
+        model.fit(X * np.float32(scale), y, np.full(900, weight))
+        assert model.score(X * np.float32(scale), y) > 0.7
+
+
+@pytest.mark.parametrize("learner", ["arow", "perceptron", Arow(), LinearSVM(), LinearSVC()])
+def test_c_applies_to_the_svm_alone(data, learner):
+    model = TrellisClassifier(5, learner=learner, C=3.0)
+    with pytest.raises(ValueError, match=r"C applies only to learner='svm', got C=3\.0"):
+        model.fit(*data)
+    model.set_params(C=1.0).fit(*data)
+    assert "r" not in model.get_params(deep=False)
+
+
+def test_partial_fit_says_which_learners_have_it():
+    for learner in ("svm", LinearSVC()):
+        with pytest.raises(AttributeError, match="use 'arow', 'perceptron' or a Learner with"):
+            _ = TrellisClassifier(learner=learner).partial_fit
+    with pytest.raises(AttributeError, match=r"learner must be .* got 'tree'"):
+        _ = TrellisClassifier(learner="tree").partial_fit
+    assert "Learn from one batch" in TrellisClassifier.partial_fit.__doc__
 
 
 def corrupted(value):

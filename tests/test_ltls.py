@@ -9,9 +9,10 @@ from strategies import graphs
 from xtrellis import LTLSClassifier
 from xtrellis._arrays import canonical_csr
 from xtrellis.decoding.paths import best_paths, layout
+from xtrellis.fitting import LabelledRows
 from xtrellis.graph import GreedyAssignment, Trellis
 from xtrellis.kernels.joint import path_edges
-from xtrellis.learning.rows import online_rows, visiting_order
+from xtrellis.learning.rows import visiting_order
 from xtrellis.ltls import train_jointly
 
 
@@ -28,10 +29,13 @@ def test_edges_of_a_path_as_the_trellis_says(graph):
 def test_joint_training_is_the_averaged_structured_perceptron():
     X, y = topics(n_classes=12, n_rows=150)
     trellis = Trellis(12, 2)
-    rows = online_rows(trellis, canonical_csr(X), np.zeros(150, int), np.ones(150))
-    weights, assignment, history = train_jointly(trellis, rows, y, 2, 5, X.shape[1])
+    data = LabelledRows(canonical_csr(X), y, np.ones(150, np.float32), np.arange(12))
+    weights, assignment, history = train_jointly(trellis, data, 2, np.random.RandomState(5))
 
-    dense, rng = X.toarray().astype(float), np.random.default_rng(5)
+    seeds = np.random.RandomState(5)
+    shuffled = np.random.RandomState(seeds.randint(2**31)).permutation(150)
+    X, y = X[shuffled], y[shuffled]
+    dense, rng = X.toarray().astype(float), np.random.default_rng(seeds.randint(2**31))
     greedy = GreedyAssignment(trellis)
     W = np.zeros((X.shape[1], trellis.n_edges))
     total, steps, mistakes = np.zeros_like(W), 0, 0

@@ -1,12 +1,19 @@
 """Threads for short work: every item once, in order, errors passed on."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 import time
 
+import joblib
 import pytest
+from threadpoolctl import threadpool_info
 
-from xtrellis._threads import in_threads
+from samples import topics
+from xtrellis import TrellisClassifier
+from xtrellis._threads import in_threads, single_threaded_blas, thread_count
+from xtrellis.graph import similarity
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 4, -1])
@@ -95,3 +102,79 @@ def test_when_an_error_is_raised_nothing_runs_any_more():
     with pytest.raises(ValueError):
         in_threads(work, range(3), n_jobs=3)
     assert len(running) == 1
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_blas_has_its_threads_back_when_the_last_caller_leaves():
+    before = blas_threads()
+    first, second = single_threaded_blas(), single_threaded_blas()
+    first.__enter__()
+    second.__enter__()
+    assert blas_threads() == {1}
+    first.__exit__(None, None, None)  # not in the order of a stack, as threads do
+    assert blas_threads() == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+def test_fits_at_the_same_time_leave_blas_as_it_was(monkeypatch):
+    X, y = topics()
+    second_began, first_done = threading.Event(), threading.Event()
+
+    def class_vectors(*given):  # the first to come is the first to go
+        name = threading.current_thread().name
+        if name == "first":
+            second.start()
+            assert second_began.wait(60)
+        else:
+            second_began.set()
+            assert first_done.wait(60)
+        return similarity.class_vectors(*given)
+
+    def fit():
+        TrellisClassifier(random_state=0).fit(X, y)
+        if threading.current_thread().name == "first":
+            first_done.set()
+
+    monkeypatch.setattr("xtrellis.graph.assignment.class_vectors", class_vectors)
+    first, second = (threading.Thread(target=fit, name=name) for name in ("first", "second"))
+    before = blas_threads()
+    if before == {1}:
+        pytest.skip("BLAS has one thread here")
+    first.start()
+    first.join()
+    second.join()
+    assert blas_threads() == before
+
+
+POOL = """
+import multiprocessing, numpy as np
+from xtrellis import TrellisClassifier
+
+def fit_and_predict(seed):
+    X, y = np.tile(np.eye(8), (9, 1)), list(range(8)) * 9
+    model = TrellisClassifier(n_jobs=2, random_state=seed).fit(X, y)
+    return float(np.mean(model.predict(X) == y) + 0 * model.predict_proba(X).sum())
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(pool.map(fit_and_predict, range(3)))
+"""
+
+
+def test_threads_inside_a_process_pool_are_quiet():
+    """joblib warns there that it cannot start processes, which nobody asked for."""
+    done = subprocess.run([sys.executable, "-c", POOL], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1.0, 1.0, 1.0]\n"
+    assert done.stderr == ""
+
+
+def test_thread_counts_are_those_of_joblib():
+    with joblib.parallel_config(n_jobs=3):
+        assert thread_count(None) == 3
+    with joblib.parallel_config(backend="sequential"):
+        assert thread_count(4) == 1
+    assert thread_count(-1) == joblib.cpu_count()

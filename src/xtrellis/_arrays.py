@@ -27,3 +27,21 @@ def canonical_csr(X: Any) -> Any:
     result.data, result.indices, result.indptr = parts
     result.has_canonical_format = True
     return result
+
+
+def occurring_columns(
+    indices: npt.NDArray[np.integer[Any]], n_columns: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Columns that occur, ascending; how often each does; and the indices renumbered to them.
+
+    The work follows the indices, not the number of columns, however large that is.
+
+    >>> occurring_columns(np.array([7, 300_000_000, 7]), 300_000_001)
+    (array([        7, 300000000]), array([2, 1]), array([0, 1, 0]))
+    """
+    if n_columns > max(4 * len(indices), 2**20):
+        columns, renumbered, counts = np.unique(indices, return_inverse=True, return_counts=True)
+        return columns.astype(np.int64), counts, renumbered
+    counts = np.bincount(indices, minlength=n_columns)
+    columns = np.flatnonzero(counts)
+    return columns, counts[columns], (np.cumsum(counts > 0) - 1)[indices]

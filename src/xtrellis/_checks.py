@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from ._arrays import Float32Array, IntArray
 
+_LARGEST = 1e36  # sum of a row's squares, or of the row weights: float32 ends at 3.4e38
+_HARMLESS = 1e14  # no row has so many features that the squares of smaller values overflow
+
 
 def checked_integer(name: str, value: object) -> int:
     """Return ``value`` as a Python integer, or raise a TypeError that names it."""
@@ -93,6 +96,31 @@ def row_weights(sample_weight: Any, n_rows: int) -> Float32Array:
     if weights.min() < 0:
         raise ValueError(f"sample_weight must not be negative, got {weights.min()}")
     return np.asarray(weights)
+
+
+def weighted(weights: Float32Array, factors: Float32Array) -> Float32Array:
+    """Weights times factors; what is too large for float32 is infinite, without a warning."""
+    with np.errstate(over="ignore"):
+        return weights * factors
+
+
+def check_magnitudes(X: Any, weights: Float32Array) -> None:
+    """Refuse numbers so large that training in float32 would overflow."""
+    total = float(weights.sum(dtype=np.float64))
+    if not total <= _LARGEST:
+        raise ValueError(
+            f"sample_weight and class_weight add up to {total:.3g}, at most {_LARGEST:.0e} is "
+            f"possible: divide them by their mean"
+        )
+    largest = max(float(X.data.max(initial=0)), -float(X.data.min(initial=0)))
+    if largest < _HARMLESS:
+        return
+    squares = np.append(X.data.astype(np.float64) ** 2, 0)
+    if np.add.reduceat(squares, np.minimum(X.indptr[:-1], len(squares) - 1)).max() > _LARGEST:
+        raise ValueError(
+            f"X has a value of size {largest:.3g}, too large to train on: "
+            f"scale the features, for example with MaxAbsScaler"
+        )
 
 
 def class_weights(

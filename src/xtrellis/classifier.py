@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from ._arrays import canonical_csr
-from ._checks import class_weights, known_labels, row_weights
+from ._checks import check_magnitudes, class_weights, known_labels, row_weights, weighted
 from .base import TrellisPredictor, built_aside
 from .fitting import (
     LabelledRows,
@@ -23,13 +23,13 @@ from .fitting import (
     check_settings,
     fit_trellis,
     labelled_rows,
-    learner_of,
     trellis_for,
     uncalibrated,
 )
-from .learning.learners import Learner
+from .learning.learners import Learner, get_learner
+from .learning.online import OnlineBlocks
 from .learning.rows import online_rows
-from .learning.training import History, OnlineBlocks
+from .learning.training import History
 from .selection.width_trials import WidthSelection
 from .selection.widths import select_slice_width
 
@@ -47,10 +47,14 @@ class _OnlineMethod:
     def __get__(self, estimator: TrellisClassifier | None, owner: type | None = None) -> Any:
         if estimator is None:
             return self.method
-        if not learner_of(estimator).online:
+        try:
+            online = get_learner(estimator.learner).online
+        except (TypeError, ValueError) as error:  # fit will say so, too
+            raise AttributeError(str(error)) from error
+        if not online:
             raise AttributeError(
-                f"partial_fit needs an online learner: learner='arow', learner='perceptron' or a "
-                f"Learner with online = True; {estimator.learner!r} needs all rows at once"
+                f"partial_fit needs an online learner, which learner={estimator.learner!r} is not: "
+                f"use 'arow', 'perceptron' or a Learner with online = True"
             )
         return MethodType(self.method, estimator)
 
@@ -269,9 +273,9 @@ class TrellisClassifier(TrellisPredictor):
         counted = data.sample_weight > 0
         paths = assignment.path_of_class[data.y_encoded[counted]]
         rows = online_rows(trellis, data.X[counted], paths, data.sample_weight[counted])
-        self._online = online
-        self.history_.loss.append(online.learn(rows))
-        weights = online.weights()
+        self._online, loss = online.after(rows)
+        self.history_ = replace(self.history_, loss=[*self.history_.loss, loss])
+        weights = self._online.weights()
         if first:
             self.model_ = uncalibrated(self, known, trellis, assignment, weights)
             self.held_out_loss_ = float("nan")
@@ -305,5 +309,7 @@ class TrellisClassifier(TrellisPredictor):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32, reset=first)
         y_encoded, weights = known_labels(classes, y), row_weights(sample_weight, X.shape[0])
         if self.class_weight is not None:
-            weights = weights * class_weights(self.class_weight, classes, y)[y_encoded]
-        return LabelledRows(canonical_csr(X), y_encoded, weights, classes)
+            weights = weighted(weights, class_weights(self.class_weight, classes, y)[y_encoded])
+        X = canonical_csr(X)
+        check_magnitudes(X, weights)
+        return LabelledRows(X, y_encoded, weights, classes)

@@ -8,9 +8,9 @@ estimator: its parameters are read, and a new :class:`FittedTrellis` is returned
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from ._arrays import Float32Array, IntArray, canonical_csr
-from ._checks import check_fraction, check_integer, check_jobs, class_weights, row_weights
+from ._checks import (
+    check_fraction,
+    check_integer,
+    check_jobs,
+    check_magnitudes,
+    class_weights,
+    row_weights,
+    weighted,
+)
 from ._progress import training_progress
 from .decoding import calibration
 from .decoding.losses import DecodingLoss, get_loss
@@ -34,7 +42,7 @@ from .graph.codebook import Code
 from .graph.trellis import Trellis
 from .learning.learners import Learner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
-from .learning.training import History, ResidentBlocks, train_edges
+from .learning.training import History, Report, ResidentBlocks, run_epochs, train_edges
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
 
@@ -86,7 +94,7 @@ def labelled_rows(
     classes, y_encoded = np.unique(y, return_inverse=True)
     weights = row_weights(sample_weight, X.shape[0])
     if class_weight is not None:
-        weights = weights * class_weights(class_weight, classes, y)[y_encoded]
+        weights = weighted(weights, class_weights(class_weight, classes, y)[y_encoded])
     counted = weights > 0
     if not counted.any():
         raise ValueError("sample_weight is zero for every row: no row is left to train on")
@@ -95,6 +103,7 @@ def labelled_rows(
         found = classes[np.unique(y_encoded[counted])].tolist()
         raise ValueError(f"y must have at least two classes, got one class only: {found}")
     X = canonical_csr(X)
+    check_magnitudes(X, weights)
     if not counted.all():
         X, y_encoded, weights = X[counted], y_encoded[counted], weights[counted]
     return LabelledRows(
@@ -144,7 +153,14 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
 
 
 def learner_of(estimator: TrellisClassifier) -> Learner:
-    """The learner that the settings name."""
+    """The learner that the settings name; C is a parameter of the SVM alone."""
+    by_name = isinstance(estimator.learner, str)
+    if estimator.C != 1.0 and not (by_name and estimator.learner == "svm"):
+        raise ValueError(
+            f"C applies only to learner='svm', got C={estimator.C!r} with "
+            f"learner={estimator.learner!r}"
+            + ("" if by_name else ": pass it to the learner itself")
+        )
     return get_learner(estimator.learner, estimator.C)
 
 
@@ -219,28 +235,15 @@ def _train_and_calibrate(
     """Train on all rows; calibrate on margins from weights trained without the held-out rows."""
     paths = assignment.path_of_class[data.y_encoded]
     rows = prepare_rows(trellis, data.X, paths, data.sample_weight, held_out, rng)
+    training: Any = estimator.training
+    seed = int(rng.randint(2**31))
     with training_progress(estimator.verbose) as report:
         trained = train_edges(
-            trellis,
-            rows,
-            estimator.training,  # type: ignore[arg-type]
-            learner,
-            estimator.epochs,
-            estimator.n_jobs,
-            int(rng.randint(2**31)),
-            data.X.shape[1],
-            report,
+            trellis, rows, training, learner, estimator.epochs, estimator.n_jobs, seed, report
         )
     model = uncalibrated(estimator, data.classes, trellis, assignment, trained.weights)
-    sample_paths = trellis.path_numbers(rows.path_edges[trained.sample])
-    model, loss = _calibrated(
-        estimator,
-        model,
-        trained.sample_margins,
-        sample_paths,
-        rows.weights[trained.sample],
-        measure_held_out_loss,
-    )
+    held_out_margins = trained.margins, rows.paths[rows.sample], rows.sample_weight[rows.sample]
+    model, loss = _calibrated(estimator, model, *held_out_margins, measure_held_out_loss)
     return FittedTrellis(model, trained.history, loss)
 
 
@@ -261,49 +264,36 @@ def _train_by_epochs(
             f"{estimator.validation_fraction} of {len(data.y_encoded)} rows leaves none"
         )
     inside, outside = data[~validation], data[validation]
-    paths = assignment.path_of_class
-    nobody = np.zeros(len(inside.y_encoded), bool)
-    rows = prepare_rows(
-        trellis, inside.X, paths[inside.y_encoded], inside.sample_weight, nobody, rng
-    )
-    blocks = ResidentBlocks(
-        trellis,
-        rows,
-        estimator.training,  # type: ignore[arg-type]
-        learner,
-        estimator.n_jobs,
-        int(rng.randint(2**31)),
-        data.X.shape[1],
-    )
-    history, best, waited = History(), -1.0, 0
+    paths, outside_paths = (assignment.path_of_class[part.y_encoded] for part in (inside, outside))
+    none = np.zeros(len(paths), bool)
+    rows = prepare_rows(trellis, inside.X, paths, inside.sample_weight, none, rng)
+    training: Any = estimator.training
+    seed = int(rng.randint(2**31))
+    blocks = ResidentBlocks(trellis, rows, training, learner, estimator.n_jobs, seed)
     n_epochs = estimator.epochs or learner.epochs
+    accuracies: list[float] = []
+    best: tuple[TrellisModel, float]
+
+    def stop(loss: float, report: Report | None) -> bool:
+        nonlocal best
+        model = uncalibrated(estimator, data.classes, trellis, assignment, blocks.weights())
+        held_out_loss = float("nan")
+        if estimator.calibration:
+            validated = model.margins(outside.X), outside_paths, outside.sample_weight
+            model, held_out_loss = _calibrated(estimator, model, *validated, measure_held_out_loss)
+        right = model.classify(outside.X, estimator.n_jobs) == outside.y_encoded
+        accuracies.append(float(np.average(right, weights=outside.sample_weight)))
+        if report is not None:
+            report(1 / n_epochs, loss)
+        best_epoch = int(np.argmax(accuracies))
+        if best_epoch == len(accuracies) - 1:
+            best = model, held_out_loss
+        return len(accuracies) - 1 - best_epoch >= estimator.n_iter_no_change
+
     with training_progress(estimator.verbose) as report:
-        for _ in range(n_epochs):
-            start = time.perf_counter()
-            history.loss.append(blocks.step())
-            history.seconds.append(time.perf_counter() - start)
-            model = uncalibrated(estimator, data.classes, trellis, assignment, blocks.weights())
-            loss = float("nan")
-            if estimator.calibration:
-                model, loss = _calibrated(
-                    estimator,
-                    model,
-                    model.margins(outside.X),
-                    paths[outside.y_encoded],
-                    outside.sample_weight,
-                    measure_held_out_loss,
-                )
-            right = model.classify(outside.X, estimator.n_jobs) == outside.y_encoded
-            accuracy = float(np.average(right, weights=outside.sample_weight))
-            history.validation_accuracy.append(accuracy)
-            if report is not None:
-                report(1 / n_epochs, history.loss[-1])
-            waited += 1
-            if accuracy > best:
-                best, waited, kept = accuracy, 0, FittedTrellis(model, history, loss)
-            if waited >= estimator.n_iter_no_change:
-                break
-    return kept
+        losses, seconds = run_epochs(blocks.step, n_epochs, partial(stop, report=report))
+    history = History(losses, seconds, validation_accuracy=accuracies)
+    return FittedTrellis(best[0], history, best[1])
 
 
 def uncalibrated(

@@ -8,13 +8,12 @@ that is still free.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ._arrays import IntArray
+from ._arrays import Float32Array, IntArray
 from ._checks import check_fraction, check_integer, check_jobs
 from ._progress import training_progress
 from .base import TrellisPredictor, built_aside
@@ -24,8 +23,8 @@ from .decoding.paths import layout
 from .fitting import LabelledRows, labelled_rows
 from .graph.assignment import GreedyAssignment, PathAssignment
 from .graph.trellis import Trellis
-from .learning.rows import TrainingRows, hold_out_rows, prepare_rows, visiting_order
-from .learning.training import History
+from .learning.rows import hold_out_rows, shuffled_rows, visiting_order
+from .learning.training import History, Report, run_epochs
 from .model.weights import EdgeWeights, finish_block, gather_blocks
 from .prediction import TrellisModel
 
@@ -117,21 +116,8 @@ class LTLSClassifier(TrellisPredictor):
         """Weights and assignment from all of these rows."""
         n_classes = len(data.classes)
         trellis = Trellis(n_classes, min(self.slice_width, n_classes))
-        # Paths are not known yet: each row comes with its class in place of one.
-        nobody = np.zeros(len(data.y_encoded), bool)
-        shuffle = np.random.RandomState(rng.randint(2**31))
-        rows = prepare_rows(trellis, data.X, data.y_encoded, data.sample_weight, nobody, shuffle)
-        y_encoded = trellis.path_numbers(rows.path_edges)
         with training_progress(self.verbose) as report:
-            weights, assignment, history = train_jointly(
-                trellis,
-                rows,
-                y_encoded,
-                self.epochs,
-                int(rng.randint(2**31)),
-                data.X.shape[1],
-                report,
-            )
+            weights, assignment, history = train_jointly(trellis, data, self.epochs, rng, report)
         model = TrellisModel(
             data.classes,
             trellis,
@@ -146,54 +132,83 @@ class LTLSClassifier(TrellisPredictor):
 
 def train_jointly(
     trellis: Trellis,
-    rows: TrainingRows,
-    y_encoded: IntArray,
+    data: LabelledRows,
     epochs: int,
-    seed: int,
-    n_features: int,
-    report: Callable[[float, float], None] | None = None,
+    rng: np.random.RandomState,
+    report: Report | None = None,
 ) -> tuple[EdgeWeights, PathAssignment, History]:
     """Averaged weights of all edges, the greedy assignment, and the share of errors per epoch.
 
     ``report`` is called after each epoch with its share of the work and of rows that were wrong.
     """
-    from .kernels import joint
+    X, features, order = shuffled_rows(data.X, np.random.RandomState(rng.randint(2**31)))
+    joint = JointTraining(
+        trellis,
+        X,
+        data.y_encoded[order],
+        data.sample_weight[order],
+        np.random.default_rng(int(rng.randint(2**31))),
+    )
 
-    X, rng = rows.X, np.random.default_rng(seed)
-    greedy = GreedyAssignment(trellis)
-    weights = np.zeros((X.shape[1], trellis.n_edges), np.float32)
-    lags = np.zeros(weights.shape)
-    margins = np.empty(trellis.n_edges, np.float32)
-    history, clock = History(), 1.0
-    for _ in range(epochs):
-        order = visiting_order(np.arange(len(y_encoded)), rng)
+    def stop(error: float) -> bool:
+        if report is not None:
+            report(1 / epochs, error)
+        return False
+
+    history = History()
+    history.training_error, _ = run_epochs(joint.step, epochs, stop)
+    edges = np.arange(trellis.n_edges)
+    finished = finish_block(edges, features, joint.averaged(), np.zeros(trellis.n_edges))
+    weights = gather_blocks([finished], [edges], data.X.shape[1], finished.bias)
+    return weights, joint.greedy.finish(), history
+
+
+class JointTraining:
+    """The averaged structured perceptron under way: weights, their lags, and the paths so far."""
+
+    def __init__(
+        self,
+        trellis: Trellis,
+        X: Any,
+        y_encoded: IntArray,
+        sample_weight: Float32Array,
+        rng: np.random.Generator,
+    ) -> None:
+        self.trellis, self.X, self.rng = trellis, X, rng
+        self.y_encoded, self.sample_weight = y_encoded, sample_weight
+        self.greedy = GreedyAssignment(trellis)
+        self.weights = np.zeros((X.shape[1], trellis.n_edges), np.float32)
+        self.lags = np.zeros(self.weights.shape)
+        self.margins = np.empty(trellis.n_edges, np.float32)
+        self.clock = 1.0
+
+    def step(self) -> float:
+        """Visit each row once; the share of rows that were predicted wrongly."""
+        from .kernels import joint
+
+        order = visiting_order(np.arange(len(self.y_encoded)), self.rng)
         errors, at = np.zeros(1), 0
         while at < len(order):
-            at, clock = joint.joint_pass(
-                X.indptr,
-                X.indices,
-                X.data,
+            at, self.clock = joint.joint_pass(
+                self.X.indptr,
+                self.X.indices,
+                self.X.data,
                 order,
                 at,
-                y_encoded,
-                greedy.path_of_class,
-                *layout(trellis),
-                rows.weights,
-                clock,
-                weights,
-                lags,
-                margins,
+                self.y_encoded,
+                self.greedy.path_of_class,
+                *layout(self.trellis),
+                self.sample_weight,
+                self.clock,
+                self.weights,
+                self.lags,
+                self.margins,
                 errors,
             )
             if at < len(order):  # a class seen for the first time
-                greedy.assign(int(y_encoded[order[at]]), margins, "squared")
-        history.training_error.append(float(errors[0]) / len(order))
-        if report is not None:
-            report(1 / epochs, history.training_error[-1])
-    averaged = (weights - lags / clock).astype(np.float32)
-    finished = finish_block(
-        np.arange(trellis.n_edges), rows.features, averaged, np.zeros(trellis.n_edges)
-    )
-    edges = finished.edges
-    joined = gather_blocks([finished], [edges], n_features, np.zeros(len(edges), np.float32))
-    return joined, greedy.finish(), history
+                self.greedy.assign(int(self.y_encoded[order[at]]), self.margins, "squared")
+        return float(errors[0]) / len(order)
+
+    def averaged(self) -> Float32Array:
+        """Mean over time: the final weights less how late each update came."""
+        return (self.weights - self.lags / self.clock).astype(np.float32)

@@ -1,102 +1,13 @@
-"""Blocks and training: every edge in its block, the right rows, and the same bits always."""
+"""Training: the same bits for any number of workers, memory, history."""
 
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from sklearn.base import clone
 
 from samples import topics
-from strategies import graphs
 from xtrellis import TrellisClassifier
-from xtrellis._arrays import canonical_csr
-from xtrellis.graph import Trellis, codewords
-from xtrellis.learning import Arow, LinearSVM
-from xtrellis.learning.blocks import make_block, plan_blocks, twin_edges
-from xtrellis.learning.rows import hold_out_rows, merge_rows, prepare_rows, visiting_order
-
-
-def rows_of(trellis, seed=0, n_rows=300):
-    X, _ = topics(n_rows=n_rows, seed=seed)
-    rng = np.random.RandomState(seed)
-    paths = rng.randint(0, trellis.n_classes, n_rows)
-    nobody = np.zeros(n_rows, bool)
-    weights = np.ones(n_rows, np.float32)
-    rows = prepare_rows(trellis, canonical_csr(X), paths, weights, nobody, rng)
-    return rows, trellis.path_numbers(rows.path_edges)
-
-
-@pytest.mark.parametrize(("training", "code"), [("independent", "binary"), ("local", "ternary")])
-@given(graph=graphs(max_classes=80))
-@settings(max_examples=40)
-def test_blocks_are_the_columns_of_the_code(training, code, graph):
-    """Each edge is in at most one block, with the rows and signs of its column."""
-    trellis = Trellis(*graph)
-    rows, paths = rows_of(trellis)
-    matrix = codewords(trellis, paths, code=code)
-    seen = np.zeros(trellis.n_edges, int)
-    for plan in plan_blocks(trellis, rows, training, LinearSVM(), 2**20):
-        block, features = make_block(rows, plan, trellis.n_edges)
-        members = np.arange(len(paths)) if plan.rows is None else plan.rows
-        np.testing.assert_array_equal(block.csr.toarray(), rows.X[members][:, features].toarray())
-        for local, edge in enumerate(plan.edges):
-            seen[edge] += 1
-            np.testing.assert_array_equal(block.signs(local), matrix[members, edge])
-            others = np.setdiff1d(np.arange(len(paths)), members)
-            assert not matrix[others, edge].any()
-    assert seen.max() <= 1
-    for edge in np.flatnonzero(seen == 0):  # nothing to learn, or the same as another
-        told = matrix[matrix[:, edge] != 0, edge]
-        assert (told == told[:1]).all() or edge in twin_edges(trellis)[0]
-
-
-@given(graph=graphs(max_classes=60))
-def test_twins_have_the_same_column(graph):
-    trellis = Trellis(*graph)
-    twins, originals = twin_edges(trellis)
-    matrix = codewords(trellis, np.arange(trellis.n_classes))
-    np.testing.assert_array_equal(matrix[:, twins], matrix[:, originals])
-    distinct = np.setdiff1d(np.arange(trellis.n_edges), twins)
-    assert len(np.unique(matrix[:, distinct], axis=1).T) == len(distinct)
-
-
-def test_visiting_order_is_a_new_permutation_each_time():
-    rng = np.random.default_rng(0)
-    rows = np.arange(100, 1000)
-    first, second = visiting_order(rows, rng), visiting_order(rows, rng)
-    np.testing.assert_array_equal(np.sort(first), rows)
-    np.testing.assert_array_equal(np.sort(second), rows)
-    assert (first != second).mean() > 0.9
-
-
-def test_merging_rows_adds_up_their_weights():
-    X, y = topics(n_rows=200)
-    twice = np.concatenate([np.arange(200), np.arange(50)])
-    shuffled = np.random.default_rng(0).permutation(twice)
-    merged, codes, weights = merge_rows(
-        canonical_csr(X[shuffled]), y[shuffled], np.ones(250, np.float32)
-    )
-    assert merged.shape[0] == len(np.unique(np.column_stack([X.toarray(), y]), axis=0))
-    assert weights.sum() == 250
-    again = merge_rows(canonical_csr(X[twice]), y[twice], np.ones(250, np.float32))
-    np.testing.assert_array_equal(merged.toarray(), again[0].toarray())
-    np.testing.assert_array_equal(codes, again[1])
-    np.testing.assert_array_equal(weights, again[2])
-
-
-def test_equal_rows_of_different_classes_stay_apart():
-    X = canonical_csr(np.eye(3, dtype=np.float32)[[0, 0, 1, 1]])
-    _, codes, weights = merge_rows(X, np.array([0, 1, 2, 2]), np.ones(4, np.float32))
-    assert sorted(zip(codes.tolist(), weights.tolist(), strict=True)) == [(0, 1), (1, 1), (2, 2)]
-
-
-def test_holding_out_leaves_a_row_of_every_class():
-    codes = np.repeat(np.arange(500), [1, 2, 3, 10, 4] * 100)
-    held_out = hold_out_rows(codes, 0.3, np.random.RandomState(0))
-    assert set(codes[~held_out]) == set(range(500))
-    for size in (2, 3, 10):  # the same share of classes of all sizes
-        mine = np.repeat([1, 2, 3, 10, 4] * 100, [1, 2, 3, 10, 4] * 100) == size
-        assert abs(held_out[mine].mean() - 0.3) < 0.1
+from xtrellis.learning import Arow
 
 
 @pytest.mark.parametrize("training", ["local", "independent"])

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from .._arrays import IntArray
 from .._checks import checked_integer
 from .._threads import single_threaded_blas
-from ..decoding.paths import AnyLoss, k_best_paths
+from ..decoding.paths import AnyLoss, checked_costs, k_shortest_paths
 from .similarity import class_order, class_vectors
 from .trellis import Trellis
 
@@ -161,7 +161,8 @@ class GreedyAssignment:
                     f"margins must be those of one row, shape ({self.trellis.n_edges},), "
                     f"got shape {row.shape[1:]}"
                 )
-            best = k_best_paths(self.trellis, row, self.n_candidates, loss)[0][0]
+            costs = checked_costs(self.trellis, row, loss)
+            best = k_shortest_paths(self.trellis, costs, self.n_candidates)[0][0]
             free = best[self.class_of_path[best] < 0]
             self._take(label, int(free[0]) if free.size else self._lowest_free())
         return int(self.path_of_class[label])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array, IntArray
+from .._arrays import Float32Array, IntArray, occurring_columns
 from .._threads import in_threads
 
 MAX_LINKAGE = 4_000  # classes: the largest table of distances ever made holds 64 MB
@@ -52,6 +52,9 @@ def class_vectors(
     for extreme in (labels.min(), labels.max()):
         if not 0 <= extreme < n_classes:
             raise ValueError(f"y must hold integers from 0 to {n_classes - 1}, got {extreme}")
+    if sparse.issparse(X):  # features that no row has would only take memory
+        columns, _, renumbered = occurring_columns(X.indices, X.shape[1])
+        X = sparse.csr_matrix((X.data, renumbered, X.indptr), (X.shape[0], len(columns)))
     rows = np.arange(len(labels))
     ones = np.ones(len(labels), dtype=X.dtype)
     belongs = sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels)))
@@ -66,7 +69,7 @@ def class_vectors(
         )
     classes_with = np.bincount(sums.indices, minlength=sums.shape[1])
     seen = np.flatnonzero(classes_with)
-    sums = sums[:, seen]  # features that no row has would only take memory
+    sums = sums[:, seen]
     sums.sort_indices()
     sums.data *= np.log1p(n_classes / classes_with[seen]).astype(np.float32)[sums.indices]
     sums = normalize(sums, copy=False)

@@ -3,7 +3,7 @@
 * ``independent`` (the paper): every edge learns from every row, +1 if it is on the path of the
   row's class and -1 if not. Blocks are runs of edges.
 * ``local`` (ours): an edge learns only from rows whose path visits its tail vertex, +1 if the path
-  takes it and -1 if it takes another edge there. One block a vertex, or several if it is wide.
+  takes it and -1 if it takes another edge there. One block per vertex, or several if it is wide.
 
 Edges with nothing to learn are in no block: those that all their rows take, or none.
 """
@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from .._arrays import IntArray
 from ..graph.trellis import Trellis
@@ -32,7 +33,7 @@ MAX_SHARE = 0.6  # of all the work in one block, whatever the number of workers
 class Plan:
     """A block to come: its edges, and which rows they learn from (None: all of them).
 
-    ``vertex`` tells blocks of the same vertex, which compete for its rows; -1 if there is none.
+    ``vertex`` is the same for blocks of the same vertex, which compete for its rows; -1 if none.
     """
 
     edges: IntArray
@@ -80,23 +81,36 @@ def _local_blocks(
     trellis: Trellis, rows: TrainingRows, learner: Learner, block_bytes: float
 ) -> Iterator[Plan]:
     """For every vertex with a choice, its edges, on the rows that pass it."""
-    sizes = (*trellis.slice_sizes, 0)
     lengths = np.diff(rows.X.indptr)
+    for i, v, members in vertex_rows(trellis, rows):
+        taken = rows.path_edges[members, i + 1]
+        if (taken == taken[0]).all():
+            continue  # nothing to distinguish
+        n_nonzeros = int(lengths[members].sum())
+        n_features = min(n_nonzeros, rows.X.shape[1])
+        edges = vertex_edges(trellis, i, v)
+        for part in _parts(edges, n_features, len(members), learner, block_bytes):
+            yield Plan(part, members, n_nonzeros * len(part), vertex_number(trellis, i, v))
+
+
+def vertex_rows(trellis: Trellis, rows: TrainingRows) -> Iterator[tuple[int, int, IntArray]]:
+    """For every vertex that a row passes: its slice (-1: the source), its number there, the rows.
+
+    Slice by slice, and in each slice vertex by vertex.
+    """
     for i in range(-1, trellis.n_slices):
-        here = np.zeros(len(rows.weights), np.int32) if i < 0 else rows.path_vertices[:, i]
+        here = rows.path_vertices[:, i] if i >= 0 else np.zeros(len(rows.paths), np.int32)
         by_vertex = np.argsort(here, kind="stable")
-        cuts = np.searchsorted(here[by_vertex], np.arange((1 if i < 0 else sizes[i]) + 1))
+        size = trellis.slice_sizes[i] if i >= 0 else 1
+        cuts = np.searchsorted(here[by_vertex], np.arange(size + 1))
         for v, (start, stop) in enumerate(pairwise(cuts)):
-            members = by_vertex[start:stop]
-            taken = rows.path_edges[members, i + 1]
-            if len(members) == 0 or (taken == taken[0]).all():
-                continue  # nothing to tell apart
-            edges = vertex_edges(trellis, i, v)
-            n_nonzeros = int(lengths[members].sum())
-            n_features = min(n_nonzeros, rows.X.shape[1])
-            for part in _parts(edges, n_features, len(members), learner, block_bytes):
-                vertex = 0 if i < 0 else 1 + i * trellis.slice_width + v
-                yield Plan(part, members, n_nonzeros * len(part), vertex)
+            if stop > start:
+                yield i, v, by_vertex[start:stop]
+
+
+def vertex_number(trellis: Trellis, index: int, vertex: int) -> int:
+    """Number of a vertex of slice ``index`` (-1: the source) among all vertices."""
+    return 0 if index < 0 else 1 + index * trellis.slice_width + vertex
 
 
 def vertex_edges(trellis: Trellis, index: int, vertex: int) -> IntArray:
@@ -114,20 +128,18 @@ def vertex_edges(trellis: Trellis, index: int, vertex: int) -> IntArray:
     return edges
 
 
-def all_vertex_edges(trellis: Trellis) -> list[IntArray]:
-    """Edges that leave the source, and then each vertex of each slice.
-
-    >>> [edges.tolist() for edges in all_vertex_edges(Trellis(4, 3))]
-    [[0, 1, 2], [3, 6], [4], [5], [7]]
-    """
-    slices = [(-1, 1), *enumerate(trellis.slice_sizes)]
-    return [vertex_edges(trellis, i, v) for i, size in slices for v in range(size)]
+def all_edge_groups(trellis: Trellis, training: Training) -> list[IntArray]:
+    """All edges, in the groups that learn together: those of a vertex, or runs of them."""
+    if training == "independent":
+        return np.array_split(np.arange(trellis.n_edges), -(-trellis.n_edges // MAX_EDGES))
+    sizes = (1, *trellis.slice_sizes)
+    return [vertex_edges(trellis, i - 1, v) for i, size in enumerate(sizes) for v in range(size)]
 
 
 def twin_edges(trellis: Trellis) -> tuple[IntArray, IntArray]:
     """Edges with the same column in the coding matrix as another one, and those others.
 
-    A vertex with one way in and one way out has twins on its two sides. There are such in slice
+    A vertex with one way in and one way out has twins on its two sides. Such vertices are in slice
     0 of graphs whose second slice is the last and has one vertex: K < 2b, so one-vs-rest.
 
     >>> twin_edges(Trellis(4, 4))
@@ -148,28 +160,49 @@ def _parts(
     return np.array_split(edges, -(-len(edges) // width)) if len(edges) else []
 
 
-def make_block(rows: TrainingRows, plan: Plan, n_edges: int) -> tuple[Block, IntArray]:
-    """Rows and targets of a planned block, and what its features are called in ``rows``."""
+def make_block(
+    rows: TrainingRows, plan: Plan, *, own_features: bool = True
+) -> tuple[Block, IntArray]:
+    """Rows and targets of a planned block, and which of the rows' features it has.
+
+    They are those that occur in the block's rows, unless ``own_features`` is False.
+    """
+    targets = _targets(rows, plan)
+    every = np.arange(rows.X.shape[1])
+    if plan.rows is None:
+        X, weights = rows.X, rows.sample_weight
+        csr, features = (X.indptr, X.indices, X.data), every
+    else:
+        weights = rows.sample_weight[plan.rows]
+        if own_features:
+            csr, features = _gathered(rows.X, plan.rows)
+        else:
+            X = rows.X[plan.rows]
+            csr, features = (X.indptr, X.indices, X.data), every
+    return Block(*csr, targets, weights, len(features), len(plan.edges)), features
+
+
+def _targets(rows: TrainingRows, plan: Plan) -> npt.NDArray[np.int32]:
+    """Columns of the block that each row is a positive example of, filled up with -1."""
+    column = np.full(rows.n_edges + 1, -1, np.int32)  # the last one stands for "no edge"
+    column[plan.edges] = np.arange(len(plan.edges))
+    if plan.rows is not None:  # of the edges that leave a vertex, a path takes one
+        return column[rows.path_edges[plan.rows]].max(axis=1, keepdims=True)
+    targets = np.sort(column[rows.path_edges], axis=1)[:, ::-1]
+    used = max(1, int((targets >= 0).sum(axis=1).max(initial=0)))
+    return np.ascontiguousarray(targets[:, :used])
+
+
+def _gathered(X: Any, members: IntArray) -> tuple[tuple[Any, Any, Any], IntArray]:
+    """Some rows of a CSR matrix over the features they contain, and these features."""
     from ..kernels import margins as kernels
 
-    X, members = rows.X, plan.rows
-    local_edge = np.full(n_edges + 1, -1, np.int32)  # the last one stands for "no edge"
-    local_edge[plan.edges] = np.arange(len(plan.edges))
-    if members is None:
-        targets = np.sort(local_edge[rows.path_edges], axis=1)[:, ::-1]
-        used = max(1, int((targets >= 0).sum(axis=1).max()))
-        targets = np.ascontiguousarray(targets[:, :used])
-        features = np.arange(X.shape[1])
-        indptr, indices, data, weights = X.indptr, X.indices, X.data, rows.weights
-    else:
-        targets = local_edge[rows.path_edges[members]].max(axis=1, keepdims=True)
-        n_nonzeros = int((X.indptr[members + 1] - X.indptr[members]).sum())
-        indptr = np.empty(len(members) + 1, np.int64)
-        indices, data = np.empty(n_nonzeros, np.int32), np.empty(n_nonzeros, np.float32)
-        features = np.empty(min(n_nonzeros, X.shape[1]), np.int64)
-        local = np.full(X.shape[1], -1, np.int32)
-        n_features = kernels.gather_rows(
-            X.indptr, X.indices, X.data, members, local, indptr, indices, data, features
-        )
-        features, weights = features[:n_features], rows.weights[members]
-    return Block(indptr, indices, data, targets, weights, len(features), len(plan.edges)), features
+    n_nonzeros = int((X.indptr[members + 1] - X.indptr[members]).sum())
+    indptr = np.empty(len(members) + 1, np.int64)
+    indices, data = np.empty(n_nonzeros, np.int32), np.empty(n_nonzeros, np.float32)
+    features = np.empty(min(n_nonzeros, X.shape[1]), np.int64)
+    local = np.full(X.shape[1], -1, np.int32)
+    n_features = kernels.gather_rows(
+        X.indptr, X.indices, X.data, members, local, indptr, indices, data, features
+    )
+    return (indptr, indices, data), features[:n_features]

@@ -1,4 +1,4 @@
-"""Training rows: merged, shuffled, held out, and laid out as training wants them."""
+"""Training rows: merged, shuffled, held out, and laid out as training needs them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array, IntArray, canonical_csr
+from .._arrays import Float32Array, IntArray, canonical_csr, occurring_columns
 from ..graph.trellis import Trellis
 
 _CHUNK = 64  # rows that are visited together; see visiting_order
+_SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibration
 
 
 def merge_rows(
-    X: Any, codes: IntArray, weights: Float32Array
+    X: Any, y_encoded: IntArray, sample_weight: Float32Array
 ) -> tuple[Any, IntArray, Float32Array]:
     """Equal rows of the same class as one row that counts for all of them.
 
@@ -25,121 +26,148 @@ def merge_rows(
 
     bits = X.data.view(np.uint32)
     hashes = np.empty(X.shape[0], np.uint64)
-    kernels.hash_rows(X.indptr, X.indices, bits, codes, hashes)
+    kernels.hash_rows(X.indptr, X.indices, bits, y_encoded, hashes)
     order = np.argsort(hashes, kind="stable")
     first = np.empty(len(order), bool)
-    kernels.mark_first_rows(X.indptr, X.indices, bits, codes, hashes, order, first)
+    kernels.mark_first_rows(X.indptr, X.indices, bits, y_encoded, hashes, order, first)
     starts = np.flatnonzero(first)
     kept = order[starts]
-    return canonical_csr(X[kept]), codes[kept], np.add.reduceat(weights[order], starts)
+    return canonical_csr(X[kept]), y_encoded[kept], np.add.reduceat(sample_weight[order], starts)
 
 
 def hold_out_rows(
-    codes: IntArray, fraction: float, rng: np.random.RandomState
+    y_encoded: IntArray, fraction: float, rng: np.random.RandomState
 ) -> npt.NDArray[np.bool_]:
     """Random share of the rows, leaving every class at least one row to train on.
 
-    One row of each class stays; the others are chosen a little more often, so that of every class
-    with two rows or more the same share is held out.
+    One row of each class stays; the others are chosen a little more often, so that the same share
+    of every class with two rows or more is held out.
     """
-    _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(y_encoded, return_inverse=True, return_counts=True)
     chance = fraction * counts / np.maximum(counts - 1, 1)
-    chosen = rng.random_sample(len(codes)) < chance[inverse]
-    order = rng.permutation(len(codes))
-    _, firsts = np.unique(codes[order], return_index=True)
+    chosen = rng.random_sample(len(y_encoded)) < chance[inverse]
+    order = rng.permutation(len(y_encoded))
+    _, firsts = np.unique(y_encoded[order], return_index=True)
     chosen[order[firsts]] = False
     return chosen
 
 
-@dataclass(frozen=True)
+def shuffled_rows(X: Any, rng: np.random.RandomState) -> tuple[Any, IntArray, IntArray]:
+    """Rows in a random order over the features they contain; these features, and the order.
+
+    The most frequent features come first, so that the weights used most lie together.
+    """
+    from scipy import sparse
+
+    order = rng.permutation(X.shape[0])
+    X = X[order]
+    columns, counts, renumbered = occurring_columns(X.indices, X.shape[1])
+    by_frequency = np.argsort(-counts, kind="stable")
+    place = np.empty(len(columns), np.int32)
+    place[by_frequency] = np.arange(len(columns), dtype=np.int32)
+    result = sparse.csr_matrix((X.shape[0], len(columns)), dtype=np.float32)
+    result.data, result.indices = X.data, place[renumbered]
+    result.indptr = X.indptr.astype(np.int64)
+    return result, columns[by_frequency], order
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Training rows as the blocks want them: shuffled, and over the features they contain.
+    """Training rows as the blocks need them.
 
     Attributes
     ----------
     X : csr_matrix of float32
-        Rows in a random order; features renumbered, the most frequent first, so that the weights
-        used most lie together.
+        The rows, over the features they contain.
     features : ndarray of int64
-        What the features were called before.
+        Numbers of these features in the caller's rows.
+    n_features : int
+        Number of features of the caller's rows.
+    paths : ndarray of int64, shape (n,)
+        Path of each row's class.
     path_edges : ndarray of int32, shape (n, n_slices + 1)
-        Edges of each row's path, filled up with -1.
+        Edges of these paths, filled up with -1.
     path_vertices : ndarray of int32, shape (n, n_slices)
-    weights : ndarray of float32, shape (n,)
+    n_edges : int
+        Number of edges of the trellis.
+    sample_weight : ndarray of float32, shape (n,)
         How much each row counts.
     held_out : ndarray of bool, shape (n,)
-        Rows whose margins are wanted from weights trained without them, to fit a temperature.
+        Rows that the weights are first trained without.
+    sample : ndarray of int64
+        Some of those, whose margins are wanted for calibration.
     """
 
     X: Any
     features: IntArray
+    n_features: int
+    paths: IntArray
     path_edges: npt.NDArray[np.int32]
     path_vertices: npt.NDArray[np.int32]
-    weights: Float32Array
+    n_edges: int
+    sample_weight: Float32Array
     held_out: npt.NDArray[np.bool_]
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the rows."""
-        return int(
-            self.X.data.nbytes
-            + self.X.indices.nbytes
-            + self.X.indptr.nbytes
-            + self.path_edges.nbytes
-            + self.path_vertices.nbytes
-        )
+    sample: IntArray
 
 
 def prepare_rows(
     trellis: Trellis,
     X: Any,
     paths: IntArray,
-    weights: Float32Array,
+    sample_weight: Float32Array,
     held_out: npt.NDArray[np.bool_],
     rng: np.random.RandomState,
 ) -> TrainingRows:
-    """Shuffle the rows, drop features that no row has, and number the others by frequency."""
-    from scipy import sparse
+    """Rows in a random order, over the features that occur."""
+    n_features = X.shape[1]
+    X, features, order = shuffled_rows(X, rng)
+    return _with_paths(
+        trellis, X, features, n_features, paths[order], sample_weight[order], held_out[order]
+    )
 
-    shuffled = rng.permutation(X.shape[0])
-    X = X[shuffled]
-    paths = paths[shuffled]
-    counts = np.bincount(X.indices, minlength=X.shape[1])
-    features = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-    place = np.zeros(X.shape[1], X.indices.dtype)
-    place[features] = np.arange(len(features))
-    renumbered = sparse.csr_matrix((len(paths), len(features)), dtype=np.float32)
-    renumbered.data, renumbered.indices = X.data, place[X.indices]
-    renumbered.indptr = X.indptr.astype(np.int64)
+
+def online_rows(
+    trellis: Trellis, X: Any, paths: IntArray, sample_weight: Float32Array
+) -> TrainingRows:
+    """Rows as they come, over all features: a batch of ``partial_fit``."""
+    X, n_features = canonical_csr(X), X.shape[1]
+    none = np.zeros(len(paths), bool)
+    features = np.arange(n_features)
+    return _with_paths(trellis, X, features, n_features, paths, sample_weight, none)
+
+
+def _with_paths(
+    trellis: Trellis,
+    X: Any,
+    features: IntArray,
+    n_features: int,
+    paths: IntArray,
+    sample_weight: Float32Array,
+    held_out: npt.NDArray[np.bool_],
+) -> TrainingRows:
+    """Training rows with the edges and vertices of their paths."""
+    n_sampled = int(np.clip(_SAMPLE_MARGINS // trellis.n_edges, 200, 2_000))
     return TrainingRows(
-        renumbered,
-        features,
-        trellis.path_edges(paths).astype(np.int32),
-        trellis.path_vertices(paths).astype(np.int32),
-        np.ascontiguousarray(weights[shuffled]),
-        held_out[shuffled],
+        X=X,
+        features=features,
+        n_features=n_features,
+        paths=paths,
+        path_edges=trellis.path_edges(paths).astype(np.int32),
+        path_vertices=trellis.path_vertices(paths).astype(np.int32),
+        n_edges=trellis.n_edges,
+        sample_weight=np.ascontiguousarray(sample_weight, np.float32),
+        held_out=held_out,
+        sample=np.flatnonzero(held_out)[:n_sampled],
     )
 
 
 def visiting_order(rows: IntArray, rng: np.random.Generator) -> IntArray:
     """These rows in a new random order, in which short runs of neighbours stay together.
 
-    The rows lie in a random order already; moving chunks of them keeps the processor's caches
-    warm, where a fresh permutation of single rows would take twice the time.
+    The rows are stored in a random order already; moving chunks of them keeps the processor's
+    caches warm, where a fresh permutation of single rows would take twice the time.
     """
     n_chunks = -(-len(rows) // _CHUNK)
     starts = _CHUNK * rng.permutation(n_chunks)
     order = (starts[:, np.newaxis] + rng.permutation(_CHUNK)).ravel()
     return rows[order[order < len(rows)]]
-
-
-def online_rows(trellis: Trellis, X: Any, paths: IntArray, weights: Float32Array) -> TrainingRows:
-    """Rows as they come, over all features: a batch of ``partial_fit``."""
-    return TrainingRows(
-        canonical_csr(X),
-        np.arange(X.shape[1]),
-        trellis.path_edges(paths).astype(np.int32),
-        trellis.path_vertices(paths).astype(np.int32),
-        np.ascontiguousarray(weights, np.float32),
-        np.zeros(len(paths), bool),
-    )

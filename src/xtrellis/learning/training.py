@@ -1,14 +1,19 @@
-"""Training: every block of edges is trained by itself, and their weights are put together.
+"""The training engine: from rows with paths to the weights of every edge.
 
-Blocks share nothing that they write: threads train them side by side, and the result has the same
-bits for any number of them. Only the blocks under way are held densely; of a finished block
-only the non-zero weights are kept. (Joint training, which predicts whole paths, is in ``ltls.py``.)
+``blocks`` plans which edges are trained together on which rows. :func:`train_block` trains one such
+block from its plan alone: a pure function, which writes to nothing that another block reads. So
+blocks can be trained in any order, by any number of workers, with the same bits. What is finished
+is kept as its non-zero weights; only the blocks under way are dense.
+
+Everything that trains goes through :func:`run_epochs`: blocks here, all of them side by side for
+early stopping (:class:`ResidentBlocks`), and joint training in ``ltls``. Batches of ``partial_fit``
+are in ``online``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,118 +22,13 @@ import numpy as np
 from .._arrays import Float32Array, IntArray
 from ..graph.trellis import Trellis
 from ..model.weights import EdgeWeights, FinishedBlock, finish_block, gather_blocks
-from .blocks import (
-    MAX_EDGES,
-    Plan,
-    Training,
-    all_vertex_edges,
-    make_block,
-    plan_blocks,
-    twin_edges,
-    vertex_edges,
-)
+from .blocks import Plan, Training, all_edge_groups, make_block, plan_blocks, twin_edges
 from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 
 BLOCK_BYTES = 96 * 2**20  # state of one block under way
-SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibration
 
-
-# ---------------------------------------------------------------------- training a block
-
-
-@dataclass(frozen=True)
-class BlockResult:
-    """What training a block gives: its weights, and the losses and seconds of each epoch."""
-
-    finished: FinishedBlock
-    losses: list[float]
-    seconds: list[float]
-
-
-def train_block(
-    rows: TrainingRows,
-    plan: Plan,
-    n_edges: int,
-    learner: Learner,
-    epochs: int,
-    seed: int,
-    sample: IntArray,
-    sample_margins: Float32Array,
-) -> BlockResult:
-    """Train the edges of one block for some epochs.
-
-    If rows are held out, the first epochs do without them; the margins of a sample of them are
-    put into ``sample_margins``, a column an edge of the trellis, and then training goes on (or, for
-    an online learner, starts again) with all rows.
-    """
-    block, features = make_block(rows, plan, n_edges)
-    rng = np.random.default_rng(seed)
-    held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
-    state = learner.start(block)
-    if len(sample):
-        _run(block, learner, state, np.flatnonzero(~held_out), epochs, rng)
-        margins = np.empty((len(sample), block.n_edges), np.float32)
-        _sample_margins(rows, features, sample, *learner.finish(block, state), margins)
-        sample_margins[:, plan.edges] = margins
-        if learner.online:
-            state = learner.start(block)
-    losses, seconds = _run(block, learner, state, np.arange(block.n_rows), epochs, rng)
-    finished = finish_block(plan.edges, rows.features[features], *learner.finish(block, state))
-    return BlockResult(finished, losses, seconds)
-
-
-def _sample_margins(
-    rows: TrainingRows,
-    features: IntArray,
-    sample: IntArray,
-    weights: Any,
-    bias: Any,
-    margins: Float32Array,
-) -> None:
-    """Margins of the sampled rows, which need not be rows of the block."""
-    from ..kernels import margins as kernels
-
-    if isinstance(weights, list):
-        X = rows.X[sample][:, features]
-        for j, estimator in enumerate(weights):
-            constant = isinstance(estimator, float)
-            margins[:, j] = estimator if constant else estimator.decision_function(X)
-        return
-    place = np.full(rows.X.shape[1], -1, np.int32)
-    place[features] = np.arange(len(features))
-    kernels.block_margins(
-        rows.X.indptr,
-        rows.X.indices,
-        rows.X.data,
-        sample,
-        place,
-        np.ascontiguousarray(weights, np.float32),
-        np.asarray(bias, np.float32),
-        margins,
-    )
-
-
-def _run(
-    block: Block,
-    learner: Learner,
-    state: Any,
-    rows: IntArray,
-    epochs: int,
-    rng: np.random.Generator,
-) -> tuple[list[float], list[float]]:
-    """Epochs over some rows; losses and seconds of each."""
-    losses, seconds = [], []
-    for _ in range(epochs):
-        start = time.perf_counter()
-        losses.append(learner.step(block, state, visiting_order(rows, rng)))
-        seconds.append(time.perf_counter() - start)
-        if learner.converged(state):
-            break
-    return losses, seconds
-
-
-# ---------------------------------------------------------------------- training all of them
+Report = Callable[[float, float], None]
 
 
 @dataclass
@@ -138,7 +38,7 @@ class History:
     Attributes
     ----------
     loss : list of float
-        For each epoch, the average loss of a row and edge met on the way, before the update.
+        For each epoch, the average loss per row and edge met on the way, before the update.
     seconds : list of float
         For each epoch, the time spent in it, added up over all blocks and workers.
     training_error : list of float
@@ -153,14 +53,146 @@ class History:
     validation_accuracy: list[float] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+def run_epochs(
+    step: Callable[[], float], n_epochs: int, stop: Callable[[float], bool]
+) -> tuple[list[float], list[float]]:
+    """Losses and seconds of up to ``n_epochs`` calls of ``step``.
+
+    ``step`` trains for one epoch and returns its loss; ``stop`` is called with it afterwards, and
+    says whether that was enough.
+    """
+    losses, seconds = [], []
+    for _ in range(n_epochs):
+        start = time.perf_counter()
+        losses.append(step())
+        seconds.append(time.perf_counter() - start)
+        if stop(losses[-1]):
+            break
+    return losses, seconds
+
+
+# ---------------------------------------------------------------------- one block
+
+
+@dataclass
+class RunningBlock:
+    """A block under way: its rows, and the learner's state."""
+
+    plan: Plan
+    block: Block
+    features: IntArray  # columns of the training rows that are the block's features
+    learner: Learner
+    state: Any
+    rng: np.random.Generator
+
+    @classmethod
+    def start(cls, rows: TrainingRows, plan: Plan, learner: Learner, seed: int) -> RunningBlock:
+        """A planned block before its first epoch."""
+        block, features = make_block(rows, plan)
+        rng = np.random.default_rng(seed)
+        return cls(plan, block, features, learner, learner.start(block), rng)
+
+    def run(self, members: IntArray, n_epochs: int) -> tuple[list[float], list[float]]:
+        """Epochs over some rows of the block; losses and seconds of each."""
+        return run_epochs(
+            lambda: self.learner.step(self.block, self.state, visiting_order(members, self.rng)),
+            n_epochs,
+            lambda loss: self.learner.converged(self.state),
+        )
+
+    def start_again(self) -> None:
+        """Forget what was learned."""
+        self.state = self.learner.start(self.block)
+
+    def finish(self, rows: TrainingRows) -> FinishedBlock:
+        """The weights as they are now, under the caller's numbers of features."""
+        weights, bias = self.learner.finish(self.block, self.state)
+        return finish_block(self.plan.edges, rows.features[self.features], weights, bias)
+
+    def margins(self, rows: TrainingRows, sample: IntArray) -> Float32Array:
+        """Margins of some training rows, which need not be rows of the block."""
+        from ..kernels import margins as kernels
+
+        weights, bias = self.learner.finish(self.block, self.state)
+        out = np.empty((len(sample), self.block.n_edges), np.float32)
+        if isinstance(weights, list):
+            X = rows.X[sample][:, self.features]
+            for j, estimator in enumerate(weights):
+                constant = isinstance(estimator, float)
+                out[:, j] = estimator if constant else estimator.decision_function(X)
+            return out
+        place = np.full(rows.X.shape[1], -1, np.int32)
+        place[self.features] = np.arange(len(self.features))
+        kernels.block_margins(
+            rows.X.indptr,
+            rows.X.indices,
+            rows.X.data,
+            sample,
+            place,
+            np.ascontiguousarray(weights, np.float32),
+            np.asarray(bias, np.float32),
+            out,
+        )
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class BlockResult:
+    """What training a block gives.
+
+    Attributes
+    ----------
+    finished : FinishedBlock
+    losses, seconds : list of float
+        Of each epoch over all rows.
+    margins : ndarray of float32, shape (len(rows.sample), n_edges of the block)
+        Of the sampled rows, from weights trained without the held-out rows.
+    """
+
+    finished: FinishedBlock
+    losses: list[float]
+    seconds: list[float]
+    margins: Float32Array
+
+
+def train_block(
+    rows: TrainingRows, plan: Plan, learner: Learner, epochs: int, seed: int
+) -> BlockResult:
+    """Train the edges of one block.
+
+    If rows are held out, the first epochs do without them, for the margins of ``rows.sample``; then
+    training continues (or, for an online learner, starts again) with all rows.
+    """
+    running = RunningBlock.start(rows, plan, learner, seed)
+    margins = np.empty((0, len(plan.edges)), np.float32)
+    if len(rows.sample):
+        held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
+        running.run(np.flatnonzero(~held_out), epochs)
+        margins = running.margins(rows, rows.sample)
+        if learner.online:
+            running.start_again()
+    losses, seconds = running.run(np.arange(running.block.n_rows), epochs)
+    return BlockResult(running.finish(rows), losses, seconds, margins)
+
+
+# ---------------------------------------------------------------------- all blocks
+
+
+@dataclass(frozen=True, eq=False)
 class TrainedEdges:
-    """Weights of all edges, the history, and the margins of some rows that were held out."""
+    """Finished blocks of all edges, and what is known of their training.
+
+    Attributes
+    ----------
+    weights : EdgeWeights
+    history : History
+    margins : ndarray of float32, shape (len(rows.sample), n_edges)
+        Of held-out rows, from weights trained without these.
+    """
 
     weights: EdgeWeights
     history: History
-    sample: IntArray
-    sample_margins: Float32Array
+    margins: Float32Array
 
 
 def train_edges(
@@ -171,61 +203,53 @@ def train_edges(
     epochs: int | None,
     n_jobs: int | None,
     seed: int,
-    n_features: int,
-    report: Callable[[float, float], None] | None = None,
+    report: Report | None = None,
 ) -> TrainedEdges:
     """Train every edge of the trellis.
 
-    ``report`` is called after each block with its share of the work and its loss an epoch.
+    ``report`` is called after each block with its share of the work and its loss per epoch.
     """
+    plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
+    results = _train_blocks(rows, plans, learner, epochs, n_jobs, seed, report)
+    constants = constant_margins(trellis, rows)
+    margins = np.tile(constants, (len(rows.sample), 1))
+    for result in results:
+        margins[:, result.finished.edges] = result.margins
+    finished = [result.finished for result in results]
+    weights = gathered(trellis, training, finished, constants, rows.n_features)
+    margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
+    return TrainedEdges(weights, _history(plans, results, rows), margins)
+
+
+def _train_blocks(
+    rows: TrainingRows,
+    plans: Sequence[Plan],
+    learner: Learner,
+    epochs: int | None,
+    n_jobs: int | None,
+    seed: int,
+    report: Report | None,
+) -> list[BlockResult]:
+    """All blocks, trained side by side."""
     from joblib import Parallel, delayed
 
-    plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
     total_work = sum(plan.work for plan in plans) or 1.0
     epochs = epochs or learner.passes(total_work)
     # Largest first, so that no worker is left with a large one at the end.
     order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
-    sample = _calibration_sample(trellis, rows)
-    margins = np.empty((len(sample), trellis.n_edges), np.float32)
-    results: list[BlockResult | None] = [None] * len(plans)
+    # Threads share the rows; tasks share nothing that they write, so any backend would do.
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-    jobs = (
-        delayed(train_block)(
-            rows,
-            plans[index],
-            trellis.n_edges,
-            learner,
-            epochs,
-            _block_seed(seed, index),
-            sample,
-            margins,
-        )
+    tasks = (
+        delayed(train_block)(rows, plans[index], learner, epochs, _block_seed(seed, index))
         for index in order
     )
-    for index, result in zip(order, parallel(jobs), strict=True):
+    results: dict[int, BlockResult] = {}
+    for index, result in zip(order, parallel(tasks), strict=True):
         results[index] = result
         if report is not None:
-            members = plans[index].rows
-            n_rows = len(rows.weights) if members is None else len(members)
-            pairs = max(n_rows * len(plans[index].edges), 1)
+            pairs = max(_n_pairs(rows, plans[index]), 1)
             report(plans[index].work / total_work, result.losses[-1] / pairs)
-    done = [result for result in results if result is not None]
-    finished = [result.finished for result in done]
-    weights = gather_weights(
-        trellis, training, finished, constant_margins(trellis, rows), n_features
-    )
-    constant = np.ones(trellis.n_edges, bool)
-    for plan in plans:
-        constant[plan.edges] = False
-    margins[:, constant] = constant_margins(trellis, rows)[constant]
-    margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
-    return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
-
-
-def _calibration_sample(trellis: Trellis, rows: TrainingRows) -> IntArray:
-    """Held-out rows whose margins are kept, enough to fit a few numbers."""
-    size = int(np.clip(SAMPLE_MARGINS // trellis.n_edges, 200, 2_000))
-    return np.flatnonzero(rows.held_out)[:size]
+    return [results[index] for index in range(len(plans))]
 
 
 class ResidentBlocks:
@@ -242,160 +266,60 @@ class ResidentBlocks:
         learner: Learner,
         n_jobs: int | None,
         seed: int,
-        n_features: int,
     ) -> None:
-        self.trellis, self.rows, self.training = trellis, rows, training
-        self.learner, self.n_jobs, self.n_features = learner, n_jobs, n_features
+        self.trellis, self.rows, self.training, self.n_jobs = trellis, rows, training, n_jobs
         self.plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
-        self.blocks = [make_block(rows, plan, trellis.n_edges) for plan in self.plans]
-        self.states = [learner.start(block) for block, _ in self.blocks]
-        seeds = [_block_seed(seed, index) for index in range(len(self.plans))]
-        self.generators = [np.random.default_rng(block_seed) for block_seed in seeds]
+        self.running = [
+            RunningBlock.start(rows, plan, learner, _block_seed(seed, index))
+            for index, plan in enumerate(self.plans)
+        ]
+        self.n_pairs = sum(_n_pairs(rows, plan) for plan in self.plans)
 
     def step(self) -> float:
-        """One epoch over all blocks; the average loss of a row and edge."""
+        """One epoch over all blocks; the average loss per row and edge."""
         from joblib import Parallel, delayed
 
-        def one(index: int) -> float:
-            block, _ = self.blocks[index]
-            order = visiting_order(np.arange(block.n_rows), self.generators[index])
-            return self.learner.step(block, self.states[index], order)
+        def one(running: RunningBlock) -> float:
+            losses, _ = running.run(np.arange(running.block.n_rows), 1)
+            return losses[0]
 
         losses = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(one)(index) for index in range(len(self.blocks))
+            delayed(one)(running) for running in self.running
         )
-        return sum(losses) / max(1, sum(block.n_rows * block.n_edges for block, _ in self.blocks))
+        return sum(losses) / max(1, self.n_pairs)
 
     def weights(self) -> EdgeWeights:
         """Weights of all edges as they are now."""
-        finished = [
-            finish_block(
-                plan.edges, self.rows.features[features], *self.learner.finish(block, state)
-            )
-            for plan, (block, features), state in zip(
-                self.plans, self.blocks, self.states, strict=True
-            )
-        ]
+        finished = [running.finish(self.rows) for running in self.running]
         constants = constant_margins(self.trellis, self.rows)
-        return gather_weights(self.trellis, self.training, finished, constants, self.n_features)
+        return gathered(self.trellis, self.training, finished, constants, self.rows.n_features)
 
 
-class OnlineBlocks:
-    """Blocks that learn from one batch of rows after another: for ``partial_fit``.
-
-    Which features and classes will come is not known, so every state is over all features: in all,
-    features x edges x ``bytes_a_weight``. States are made when their first row arrives.
-    """
-
-    def __init__(
-        self,
-        trellis: Trellis,
-        training: Training,
-        learner: Learner,
-        n_features: int,
-        fitted: EdgeWeights | None = None,
-    ) -> None:
-        self.trellis, self.training = trellis, training
-        self.learner, self.n_features = learner, n_features
-        self.fitted = fitted  # weights to go on from
-        self.untouched: dict[tuple[int, ...], FinishedBlock] = {}  # of those, not learned since
-        self.states: dict[tuple[int, ...], tuple[Block, Any]] = {}
-
-    def learn(self, rows: TrainingRows) -> float:
-        """Visit each row once; the average loss of a row and edge."""
-        loss, pairs = 0.0, 0
-        for edges, members in self._blocks(rows):
-            block = self._block(rows, edges, members)
-            key = (int(edges[0]), int(edges[-1]))
-            if key in self.states:
-                state = self.states[key][1]
-            elif self.fitted is None:
-                state = self.learner.start(block)
-            else:
-                state = self.learner.resume(block, *self.fitted.dense_columns(edges))
-                self.untouched.pop(key, None)
-            self.states[key] = (block, state)
-            loss += self.learner.step(block, state, np.arange(block.n_rows))
-            pairs += block.n_rows * block.n_edges
-        return loss / max(pairs, 1)
-
-    def weights(self) -> EdgeWeights:
-        """Weights of all edges as they are now; an edge without rows has a margin of -1."""
-        features = np.arange(self.n_features)
-        finished = [
-            finish_block(np.asarray(self._edges[key]), features, *self.learner.finish(*pair))
-            for key, pair in self.states.items()
-        ]
-        if self.fitted is not None:
-            for key, edges in self._edges.items():
-                if key not in self.states and key not in self.untouched:
-                    columns = self.fitted.dense_columns(edges)
-                    self.untouched[key] = finish_block(edges, features, *columns)
-            finished += self.untouched.values()
-        constants = np.full(self.trellis.n_edges, -1, np.float32)
-        return gather_weights(
-            self.trellis, self.training, finished, constants, self.n_features, with_twins=False
-        )
-
-    @property
-    def _edges(self) -> dict[tuple[int, ...], IntArray]:
-        return {(int(e[0]), int(e[-1])): e for e in self._all_edges()}
-
-    def _all_edges(self) -> Iterator[IntArray]:
-        if self.training == "independent":
-            yield from np.array_split(
-                np.arange(self.trellis.n_edges), -(-self.trellis.n_edges // MAX_EDGES)
-            )
-            return
-        yield from all_vertex_edges(self.trellis)
-
-    def _blocks(self, rows: TrainingRows) -> Iterator[tuple[IntArray, IntArray]]:
-        if self.training == "independent":
-            for edges in self._all_edges():
-                yield edges, np.arange(len(rows.weights))
-            return
-        for i in range(-1, self.trellis.n_slices):
-            here = np.zeros(len(rows.weights), np.int32) if i < 0 else rows.path_vertices[:, i]
-            for v in np.unique(here[here >= 0]):
-                yield vertex_edges(self.trellis, i, int(v)), np.flatnonzero(here == v)
-
-    def _block(self, rows: TrainingRows, edges: IntArray, members: IntArray) -> Block:
-        X = rows.X[members]
-        local_edge = np.full(self.trellis.n_edges + 1, -1, np.int32)
-        local_edge[edges] = np.arange(len(edges))
-        targets = np.ascontiguousarray(local_edge[rows.path_edges[members]])
-        return Block(
-            X.indptr, X.indices, X.data, targets, rows.weights[members], self.n_features, len(edges)
-        )
-
-
-def _block_seed(seed: int, index: int) -> int:
-    return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
-
-
-def gather_weights(
+def gathered(
     trellis: Trellis,
     training: Training,
-    blocks: Sequence[FinishedBlock],
+    finished: Sequence[FinishedBlock],
     constants: Float32Array,
     n_features: int,
-    with_twins: bool = True,
 ) -> EdgeWeights:
-    """Weights of all edges: by vertex for local training, else in the order of the edges."""
+    """Weights of all edges: finished blocks vertex by vertex, or run by run.
+
+    Edges that are in no block have the margins of ``constants``; but of an independently trained
+    edge with a twin, the twin's.
+    """
+    groups = all_edge_groups(trellis, training)
     if training == "local":
-        return gather_blocks(blocks, all_vertex_edges(trellis), n_features, constants)
-    twins = twin_edges(trellis) if with_twins else None
-    edges = np.arange(trellis.n_edges)
-    if twins is not None:
-        edges = np.setdiff1d(edges, twins[0])
-    return gather_blocks(blocks, _runs(edges, blocks), n_features, constants, twins)
+        return gather_blocks(finished, groups, n_features, constants)
+    trained = [block.edges for block in finished]
+    edges, originals = twin_edges(trellis)
+    left = ~np.isin(edges, _concatenated(trained))
+    twins = edges[left], originals[left]
+    rest = np.setdiff1d(np.arange(trellis.n_edges), _concatenated([*trained, twins[0]]))
+    return gather_blocks(finished, [_concatenated([*trained, rest])], n_features, constants, twins)
 
 
-def _runs(edges: IntArray, blocks: Sequence[FinishedBlock]) -> list[IntArray]:
-    """The edges as one group: those of each block together, the others behind them."""
-    trained = [block.edges for block in sorted(blocks, key=lambda block: int(block.edges[0]))]
-    rest = np.setdiff1d(edges, np.concatenate([*trained, np.empty(0, np.int64)]))
-    return [np.concatenate([*trained, rest]).astype(np.int64)]
+def _concatenated(parts: Sequence[IntArray]) -> IntArray:
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def constant_margins(trellis: Trellis, rows: TrainingRows) -> Float32Array:
@@ -404,17 +328,23 @@ def constant_margins(trellis: Trellis, rows: TrainingRows) -> Float32Array:
     return np.where(positives > 0, 1, -1).astype(np.float32)
 
 
+def _block_seed(seed: int, index: int) -> int:
+    return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
+
+
+def _n_pairs(rows: TrainingRows, plan: Plan) -> int:
+    """Number of examples of a block: its rows times its edges."""
+    n_rows = len(rows.paths) if plan.rows is None else len(plan.rows)
+    return n_rows * len(plan.edges)
+
+
 def _history(plans: Sequence[Plan], results: Sequence[BlockResult], rows: TrainingRows) -> History:
     """Losses and times of all blocks, epoch by epoch."""
     history = History()
+    pairs = sum(_n_pairs(rows, plan) for plan in plans)
     for epoch in range(max((len(result.losses) for result in results), default=0)):
-        loss, pairs, seconds = 0.0, 0, 0.0
-        for plan, result in zip(plans, results, strict=True):
-            n_rows = len(rows.weights) if plan.rows is None else len(plan.rows)
-            # A block that converged earlier would have met its last loss again.
-            loss += result.losses[min(epoch, len(result.losses) - 1)]
-            pairs += n_rows * len(plan.edges)
-            seconds += result.seconds[epoch] if epoch < len(result.seconds) else 0.0
+        # A block that converged earlier would have met its last loss again.
+        loss = sum(result.losses[min(epoch, len(result.losses) - 1)] for result in results)
         history.loss.append(loss / max(pairs, 1))
-        history.seconds.append(seconds)
+        history.seconds.append(sum(sum(result.seconds[epoch : epoch + 1]) for result in results))
     return history

@@ -1,4 +1,4 @@
-"""Width selection: how wide a trellis to take, by the training data alone.
+"""Width selection: how wide a trellis should be, judged by the training data alone.
 
 Section 6 and Appendices E.2 and E.3 of the paper: train a ladder of widths, and take the one where
 the bound on the training error, ``l * epsilon / (rho * L(0))``, stops falling. Wider graphs have
@@ -30,8 +30,8 @@ _DENSE_BYTES = 4 * 2**30  # that the weights of independent training may take in
 def default_slice_width(n_classes: int) -> int:
     """Width for a number of classes: two slices up to 40,000 classes, then three, and so on.
 
-    The smallest b with b**m >= K, for the smallest number m >= 2 of slices that keeps b at or
-    below 200. Measured in ``benchmarks/bench_widths.py``.
+    It is the smallest b with b**m >= K, for the smallest number m >= 2 of slices that keeps b at
+    or below 200. ``benchmarks/bench_widths.py`` measures it.
 
     Examples
     --------
@@ -67,30 +67,31 @@ def select_slice_width(
 ) -> WidthSelection:
     """Train a ladder of widths and choose one, by the training data alone.
 
-    The choice is the narrowest width whose criterion is at most ``tolerance`` above the least of
-    the ladder: where it stops falling. Ctrl-C ends the climb and chooses among the widths done.
+    The choice is the narrowest width whose criterion is at most ``tolerance`` above the lowest
+    one: where it stops falling. Ctrl-C ends the search and chooses among the widths done.
 
     Parameters
     ----------
     X, y, sample_weight
         Training rows, as for :meth:`TrellisClassifier.fit`.
     estimator : TrellisClassifier or None, default=None
-        What to train, but for its width; None is ``TrellisClassifier()``.
+        What to train, except for its width; None is ``TrellisClassifier()``.
     widths : iterable of int or None, default=None
-        Widths to try, all of them, from 2 to the number of classes. None climbs from 2 to
-        :func:`default_slice_width` by steps of at most double, and ends when two widths on end
-        do not bring the criterion down by more than ``tolerance``. (Beyond that width a graph has
-        no fewer edges than one-vs-rest, or vertices of more than 200.) For independent training
-        it leaves out graphs with more than 4 GB of weights, were they dense.
+        Widths to try, all of them; one above the number of classes means that number. None tries
+        widths from 2 to :func:`default_slice_width`, each at most twice the one before, and stops
+        when two in a row do not lower the criterion by more than ``tolerance``. (Beyond that width
+        a graph has no fewer edges than one-vs-rest, or vertices of more than 200 edges.) For
+        independent training it leaves out graphs whose weights, stored densely, would take more
+        than 4 GB.
     max_bytes : float or None, default=None
-        Most memory that the weights may take; wider or not, larger models are not chosen.
+        Memory that the weights may take; larger models are not chosen, wider or not.
     criterion : {"auto", "bound", "log_loss"}, default="auto"
-        What is to stop falling; see :class:`WidthTrial`. "auto" is the paper's bound for
+        What must stop falling; see :class:`WidthTrial`. "auto" is the paper's bound for
         independent training, and the log loss for local training.
     tolerance : float, default=0.02
         Relative difference that does not count.
     random_state : int, RandomState or None, default=None
-        Seed of every width's training; None leaves it to the estimator's.
+        Seed for the training of every width; None uses the estimator's.
     verbose : int, default=0
         1 shows a progress bar.
     callback : callable or None, default=None
@@ -102,14 +103,14 @@ def select_slice_width(
 
     Notes
     -----
-    The bound does not tell widths apart for local training: of its ternary code, most entries are
-    0 and cost L(0) each, whatever was learned, so that the bound is near 2 everywhere. The rows
-    that ``fit`` holds out to calibrate on give an estimate for nothing, from weights trained
-    without them. (For the paper's setting, the exponential loss would not do, either: its bound
+    The bound does not distinguish widths under local training: most entries of its ternary code
+    are 0 and cost L(0) each, whatever was learned, so the bound is near 2 everywhere. The rows
+    that ``fit`` holds out for calibration give an estimate at no extra cost, from weights trained
+    without them. (In the paper's setting the exponential loss would not do, either: its bound
     grows with the number of edges, which all cost about 1/e.)
 
-    Chosen width and its test accuracy, then the best on test of the widths tried if it is another;
-    ``benchmarks/bench_width_selection.py`` prints them, with one seed:
+    The chosen width and its test accuracy, followed by the best of the tried widths on the test
+    rows if it is another one; ``benchmarks/bench_width_selection.py`` prints them, with one seed:
 
     ======================= ============================= =============================
     data                    paper's setting, by bound     local training, by log loss
@@ -122,11 +123,11 @@ def select_slice_width(
     omniglot_pixels         b = 7: 0.3; b = 22: 1.5       b = 41: 9.2
     ======================= ============================= =============================
 
-    Criterion and tolerance were settled with the first three sets in view; the others came after.
-    On omniglot_pixels, as on the paper's imageNet, narrow graphs cannot fit the data: the bound is
-    above 7, says nothing, and misleads. Look at the training error beside a bound above 1. For
-    local training other seeds choose b = 40 on icd10cm and b = 25 (47.7) on wordnet_hypernym: the
-    log loss of 2,000 held-out rows is known to a few percent only.
+    Criterion and tolerance were chosen on the first three sets; the others were added later. On
+    omniglot_pixels, as on the paper's imageNet, narrow graphs cannot fit the data: the bound is
+    above 7 and misleads. Check the training error when a bound is above 1. For local training
+    other seeds choose b = 40 on icd10cm and b = 25 (47.7) on wordnet_hypernym: 2,000 held-out
+    rows determine the log loss only to within a few percent.
 
     Examples
     --------
@@ -364,13 +365,9 @@ def _checked_widths(widths: Iterable[int], n_classes: int) -> list[int]:
         raise ValueError("widths must name at least one width, got none")
     for width in ladder:
         check_integer("each of widths", width, 2)
-        if width > n_classes:
-            raise ValueError(
-                f"widths must be from 2 to the number of classes ({n_classes}), got {width}"
-            )
         if ladder.count(width) > 1:
             raise ValueError(f"widths must differ, got {width} more than once")
-    return sorted(map(int, ladder))
+    return sorted({min(int(width), n_classes) for width in ladder})
 
 
 def _check_settings(criterion: str, max_bytes: Any, tolerance: Any) -> None:
