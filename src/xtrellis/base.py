@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +27,22 @@ from sklearn.utils.validation import (
 )
 
 from ._arrays import IntArray, canonical_csr
-from ._checks import check_pruning, row_weights
+from ._checks import check_jobs, check_positive, check_pruning, check_shape, row_weights
 from ._threads import in_threads
 from .decoding.losses import DecodingLoss, VertexSoftmax, get_loss
-from .decoding.paths import k_best_paths, layout, path_log_probabilities, shortest_paths
+from .decoding.paths import (
+    checked_costs,
+    k_best_paths,
+    layout,
+    path_log_probabilities,
+    shortest_paths,
+)
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
 from .learning import pruning
 from .learning.pruning import Pruning
+from .learning.training import History
 from .model.model_file import SavableMixin
 from .model.weights import EdgeWeights
 from .selection import diagnostics
@@ -93,6 +100,34 @@ class TrellisPredictor(RowClassifier):
     _online: Any
     n_jobs: int | None
     class_weight: Any = None  # of all that have no such parameter
+
+    _saved: ClassVar[dict[str, Any]] = {
+        "n_features_in_": int,
+        "classes_": np.ndarray,
+        "trellis_": Trellis,
+        "assignment_": PathAssignment,
+        "weights_": EdgeWeights,
+        "code_": Code,
+        "loss_": DecodingLoss,
+        "probability_loss_": DecodingLoss,
+        "temperature_": float,
+        "history_": History,
+    }
+    _saved_if_set: ClassVar[dict[str, Any]] = {
+        "feature_names_in_": np.ndarray,
+        "pruning_": Pruning,
+    }
+
+    def _check_parts(self) -> None:
+        n_classes, n_edges = self.trellis_.n_classes, self.trellis_.n_edges
+        check_jobs(self.n_jobs)
+        check_positive(temperature_=self.temperature_)
+        check_shape("assignment_", self.assignment_.path_of_class, (n_classes,))
+        check_shape("classes_", self.classes_, (n_classes,))
+        check_shape("weights_", self.weights_, (self.n_features_in_, n_edges))
+        check_feature_names(self)
+        for loss in (self.loss_, self.probability_loss_):
+            checked_costs(self.trellis_, np.zeros((1, n_edges)), loss)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "weights_")
@@ -377,6 +412,16 @@ class TrellisPredictor(RowClassifier):
         return codes
 
 
+def check_feature_names(estimator: Any) -> None:
+    """Raise a ValueError if an estimator's feature names are not one text for each feature."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return
+    check_shape("feature_names_in_", names, (estimator.n_features_in_,))
+    if names.dtype.kind not in "UO":
+        raise ValueError(f"feature_names_in_ must be texts, got {names.dtype}")
+
+
 def fused_kernel(
     trellis: Trellis, loss: DecodingLoss
 ) -> tuple[Callable[..., None], tuple[Any, ...]] | None:
@@ -386,7 +431,7 @@ def fused_kernel(
 
         scale = loss.edge_scale(trellis).astype(np.float32)
         return softmax_paths, (scale, loss.power, np.float32(loss.normalisation))
-    if loss is get_loss("exponential"):
+    if loss == get_loss("exponential"):  # not "is": a copied or unpickled model has its own
         from .kernels.predict import exponential_paths
 
         return exponential_paths, ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +129,8 @@ class TrellisClassifier(TrellisPredictor):
     """
 
     _measures_held_out_loss = False  # width selection wants it, and it takes time
+
+    _saved: ClassVar[dict[str, Any]] = {**TrellisPredictor._saved, "held_out_loss_": float}
 
     def __init__(
         self,

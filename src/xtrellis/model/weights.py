@@ -104,6 +104,11 @@ class EdgeWeights:
         return len(self.bias)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Number of features and of edges."""
+        return self.n_features, self.n_edges
+
+    @property
     def n_nonzero(self) -> int:
         """Number of weights that are not zero."""
         return int(np.count_nonzero(self.dense)) + len(self.values)
@@ -147,6 +152,20 @@ class EdgeWeights:
         twin = np.isin(stored, self.twins[0])
         stored[twin] = self.twins[1][np.searchsorted(self.twins[0], stored[twin])]
         return stored
+
+    def to_parts(self) -> dict[str, Any]:
+        """Parts of a model file."""
+        from .weights_packing import pack_weights
+
+        return pack_weights(self)
+
+    @classmethod
+    def from_parts(cls, **parts: Any) -> EdgeWeights:
+        """Weights of the parts of a model file, every bound checked."""
+        from .packing import call_checked
+        from .weights_packing import unpack_weights
+
+        return call_checked(unpack_weights, parts, "weights")
 
     def margins(self, X: Any, threshold: float = 0.0) -> Float32Array:
         """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges).
