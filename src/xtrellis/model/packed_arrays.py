@@ -138,7 +138,10 @@ def _compressed(content: bytes) -> Bytes:
 def _decompressed(array: Bytes, n_bytes: int) -> bytes:
     """Bytes of a known number; never more are made, whatever the file claims."""
     decompressor = lzma.LZMADecompressor(memlimit=2**28)
-    content = decompressor.decompress(array.tobytes(), n_bytes + 1)
+    try:
+        content = decompressor.decompress(array.tobytes(), n_bytes + 1)
+    except lzma.LZMAError as error:
+        raise ValueError(f"a compressed part is damaged: {error}") from None
     if not decompressor.eof or len(content) != n_bytes:
         raise ValueError("a compressed part does not have the size it claims")
     return content
