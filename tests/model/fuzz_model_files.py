@@ -132,7 +132,7 @@ def change_array(arrays, facts, draw):
     if how <= 2 and array.size:
         flat = array.reshape(-1)
         for _ in range(draw.choice((1, 1, 4))):
-            flat[draw.randrange(flat.size)] = number_for(flat.dtype, draw)
+            flat[draw.randrange(flat.size)] = number_for(flat, draw)
     elif how == 3 and array.size:
         flat = array.reshape(-1).view(np.uint8)
         flat[draw.randrange(flat.size)] = draw.randrange(256)
@@ -152,8 +152,9 @@ def change_array(arrays, facts, draw):
     arrays[name] = np.ascontiguousarray(array)
 
 
-def number_for(dtype, draw):
-    """Some number of this type, often at its limits."""
+def number_for(flat, draw):
+    """Some number of the type of an array, often at its limits or just above the largest."""
+    dtype = flat.dtype
     if dtype.kind == "b":
         return draw.random() < 0.5
     if dtype.kind == "f":
@@ -161,7 +162,8 @@ def number_for(dtype, draw):
         with np.errstate(all="ignore"):
             return np.array(value).astype(dtype)
     limits = np.iinfo(dtype)
-    value = draw.choice((limits.min, limits.max, *INTEGERS, draw.randrange(limits.max)))
+    near = [int(flat.max()) + 1] * 8 + [int(flat.max()), int(flat.min())]
+    value = draw.choice((limits.min, limits.max, *near, *INTEGERS, draw.randrange(limits.max)))
     return min(max(value, limits.min), limits.max)
 
 
