@@ -18,9 +18,9 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import xtrellis.ensemble as module
-import xtrellis.model.model_file as model_file
 from learning.test_pruning import assert_bad_pruning_is_refused
-from model.test_model_file import assert_same, told, write
+from model.test_model_file import assert_same
+from model_files import put_together, take_apart
 from samples import topics
 from strategies import graphs, margins, tied_margins
 from test_text import reports
@@ -349,7 +349,9 @@ def test_loaded_model_predicts_the_same_bits(name, pruned, data, tmp_path):
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
     stored = load_file(tmp_path / "model")
-    assert [name for name in stored if "classes" in name] == ["classes", "classes.lengths"]
+    names = sorted(name for name in stored if "classes" in name)
+    assert names == ["classes.content", "classes.lengths"]
+    assert all(member.classes_ is loaded.classes_ for member in loaded.estimators_)
 
 
 def test_feature_names_come_back(data, tmp_path):
@@ -364,29 +366,30 @@ def test_feature_names_come_back(data, tmp_path):
 
 def test_unsound_files_are_refused(fitted, tmp_path):
     fitted.save(tmp_path / "model")
-    arrays, facts = load_file(tmp_path / "model"), told(tmp_path / "model")
-    members = facts["members"]
-    other = {**members[1], "n_features": 7}
-    nested = {**facts, "estimator": "TrellisEnsemble"}
+    arrays, facts = take_apart(tmp_path / "model")
+    parts = facts["model"]["parts"]
+    members = parts["estimators"]
+    other = {**members[1], "parts": {**members[1]["parts"], "n_features_in": 7}}
+    unfitted = {**members[1], "parts": {"settings": members[1]["parts"]["settings"]}}
+    stranger = {"type": "os.system", "parts": {"settings": {"dict": {}}}}
     wrong_facts = {
-        "members": [[], [other], [members[0], other], [*members, members[0]], [nested], None],
-        "n_features": [7, -1, "7"],
-        "classes": ["V8", None],
-        "settings": [{"estimator": {"estimator": "os.system", "settings": {}}}],
+        "estimators": [[], [other], [members[0], other], [*members, members[0]], [facts["model"]]],
+        "n_features_in": [7, -1, "7"],
+        "classes": [{"array": "V8"}, None, {"shared": "weights.bias"}],
+        "settings": [{"dict": {"estimator": stranger}}],
     }
+    wrong_facts["estimators"] += [None, [members[0], unfitted, members[2]]]
     damaged = [
-        (arrays, {**facts, name: value}) for name, values in wrong_facts.items() for value in values
+        (arrays, {**parts, name: value}) for name, values in wrong_facts.items() for value in values
     ]
     damaged += [
-        ({**arrays, "classes": arrays["classes"][:-1]}, facts),
-        ({**arrays, "member.1.weights.bias": arrays["member.1.weights.bias"][:-1]}, facts),
-        ({**arrays, "member.2.assignment": arrays["member.2.assignment"] * 0}, facts),
-        ({name: array for name, array in arrays.items() if "member.2" not in name}, facts),
+        ({**arrays, "classes": arrays["classes"][:-1]}, parts),
+        ({**arrays, "estimators.1.weights.bias": arrays["estimators.1.weights.bias"][:-1]}, parts),
+        ({name: array for name, array in arrays.items() if "estimators.2" not in name}, parts),
     ]
     for content, claims in damaged:
-        content = {name: np.ascontiguousarray(array) for name, array in content.items()}
-        claims = {**claims, "checksum": model_file._checksum(content, claims)}
-        write(tmp_path / "unsound", content, claims)
+        model = {**facts["model"], "parts": claims}
+        put_together(tmp_path / "unsound", content, {**facts, "model": model})
         with pytest.raises(ModelFileError, match="unsound: "):
             load_model(tmp_path / "unsound")
     whole = (tmp_path / "model").read_bytes()

@@ -45,6 +45,12 @@ def check_positive(**parameters: float) -> None:
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
+def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    """An array of this shape, or a ValueError that names it."""
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+
+
 def check_pruning(max_drop: Any, threshold: Any) -> None:
     """Bounds that pruning can work with, or a ValueError that names the wrong one."""
     check_fraction("max_drop", max_drop)

@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ._arrays import Float32Array, IntArray, canonical_csr
-from ._checks import check_pruning, clamped_k, encoded_labels, known_labels, row_weights
+from ._checks import (
+    check_jobs,
+    check_pruning,
+    check_shape,
+    clamped_k,
+    encoded_labels,
+    known_labels,
+    row_weights,
+)
 from .decoding.losses import DecodingLoss
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
 from .learning.pruning import Pruning, prune_together
+from .learning.training import History
 from .model.model_file import SavableMixin
 from .model.weights import EdgeWeights
 from .prediction import SparseRows, TrellisModel
@@ -102,6 +111,22 @@ class TrellisPredictor(RowClassifier):
     pruning_: Pruning
     _online: Any
     n_jobs: int | None
+
+    _saved: ClassVar[dict[str, Any]] = {
+        "n_features_in_": int,
+        "model_": TrellisModel,
+        "history_": History,
+    }
+    _saved_if_set: ClassVar[dict[str, Any]] = {
+        "feature_names_in_": np.ndarray,
+        "pruning_": Pruning,
+    }
+
+    def _check_parts(self) -> None:
+        check_jobs(self.n_jobs)
+        if self.model_.weights.n_features != self.n_features_in_:
+            raise ValueError("n_features_in_ must be the number of features of the weights")
+        check_feature_names(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -326,3 +351,13 @@ def accuracy_on(
     if not weights.any():
         raise ValueError("sample_weight is zero for every row: no row is left to measure on")
     return lambda encoded: float(np.average(encoded == truth, weights=weights))
+
+
+def check_feature_names(estimator: Any) -> None:
+    """Raise a ValueError if an estimator's feature names are not one text for each feature."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return
+    check_shape("feature_names_in_", names, (estimator.n_features_in_,))
+    if names.dtype.kind not in "UO":
+        raise ValueError(f"feature_names_in_ must be texts, got {names.dtype}")

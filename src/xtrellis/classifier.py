@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import MethodType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -139,6 +139,8 @@ class TrellisClassifier(TrellisPredictor):
     held_out_loss_: float
     width_selection_: WidthSelection
     _online: OnlineBlocks | None
+
+    _saved: ClassVar[dict[str, Any]] = {**TrellisPredictor._saved, "held_out_loss_": float}
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._arrays import FloatArray, IntArray, canonical_csr
-from ._checks import check_integer, check_pruning, clamped_k
+from ._checks import check_integer, check_jobs, check_pruning, clamped_k
 from ._memory import empty_table
 from ._threads import in_threads
-from .base import RowClassifier, TrellisPredictor, accuracy_on, built_aside
+from .base import (
+    RowClassifier,
+    TrellisPredictor,
+    accuracy_on,
+    built_aside,
+    check_feature_names,
+)
 from .classifier import TrellisClassifier
 from .decoding.paths import checked_costs, k_shortest_paths, log_probabilities
 from .graph.assignment import PathAssignment
@@ -94,6 +100,25 @@ class TrellisEnsemble(RowClassifier):
     estimators_: list[TrellisPredictor]
     n_features_in_: int
     pruning_: Pruning
+
+    _saved: ClassVar[dict[str, Any]] = {
+        "n_features_in_": int,
+        "classes_": np.ndarray,  # shared by the members: stored once
+        "estimators_": list[TrellisPredictor],
+    }
+    _saved_if_set: ClassVar[dict[str, Any]] = TrellisPredictor._saved_if_set
+
+    def _check_parts(self) -> None:
+        check_jobs(self.n_jobs)
+        check_feature_names(self)
+        if not self.estimators_:
+            raise ValueError("an ensemble needs members")
+        for member in self.estimators_:
+            check_is_fitted(member)
+            if member.n_features_in_ != self.n_features_in_:
+                raise ValueError("n_features_in_ must be the same for all members")
+            if not np.array_equal(member.classes_, self.classes_):
+                raise ValueError("classes_ must be the same for all members")
 
     def __init__(
         self,

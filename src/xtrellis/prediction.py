@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import Float32Array, FloatArray, IntArray, canonical_csr
+from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
 from .decoding.calibration import Tempered
@@ -64,6 +65,13 @@ class TrellisModel:
     loss: DecodingLoss
     probability_loss: DecodingLoss
     code: Code
+
+    def __post_init__(self) -> None:
+        n_classes, n_edges = self.trellis.n_classes, self.trellis.n_edges
+        check_shape("classes", self.classes, (n_classes,))
+        check_shape("assignment", self.assignment.path_of_class, (n_classes,))
+        if self.weights.n_edges != n_edges:
+            raise ValueError(f"weights must be of {n_edges} edges, got {self.weights.n_edges}")
 
     @property
     def n_classes(self) -> int:

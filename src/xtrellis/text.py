@@ -12,7 +12,7 @@ scikit-learn splits and counts. Columns are the terms seen in training or, for s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._checks import check_integer
-from .base import TrellisPredictor, all_or_nothing
+from .base import RowClassifier, TrellisPredictor, all_or_nothing
 from .classifier import TrellisClassifier
 from .model.model_file import SavableMixin
+from .model.packed_arrays import Counts, Texts, starts_of
 
 if TYPE_CHECKING:
     from .ensemble import TrellisEnsemble
@@ -70,6 +71,16 @@ class TrellisTextClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
     >>> labels[0, 0], bool(probabilities[0, 0] > probabilities[0, 1])
     (np.str_('fruit'), True)
     """
+
+    _saved: ClassVar[dict[str, Any]] = {"classifier_": RowClassifier, "features_": Any}
+
+    def _check_parts(self) -> None:
+        check_is_fitted(self.classifier_)
+        if not isinstance(self.features_, TextFeatures):
+            raise ValueError("features_ must be text features")
+        n_columns, n_features = self.features_.n_columns, self.classifier_.n_features_in_
+        if n_columns != n_features:
+            raise ValueError(f"features_ has {n_columns} columns, classifier_ takes {n_features}")
 
     def __init__(
         self,
@@ -302,6 +313,67 @@ class TextFeatures:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_vectorizers": None, "_idf": None}
 
+    # ------------------------------------------------------------------ in a model file
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.hash_size or sum(map(len, self.terms or []))
+
+    def to_parts(self) -> dict[str, Any]:
+        """Parts of a model file: the columns that occur, as gaps, and their frequencies."""
+        parts: dict[str, Any] = {
+            "words": _plain(self.words),
+            "characters": _plain(self.characters),
+            "hash_size": self.hash_size,
+            "n_texts": self.n_texts,
+        }
+        if self.terms is not None:
+            parts["terms"] = [Texts.of(terms) for terms in self.terms]
+        if self.frequencies is not None:
+            columns = np.flatnonzero(self.frequencies)
+            parts["columns"] = Counts.of(np.diff(columns, prepend=-1) - 1)
+            parts["frequencies"] = Counts.of(self.frequencies[columns])
+        return parts
+
+    @classmethod
+    def from_parts(
+        cls,
+        words: Lengths | None,
+        characters: Lengths | None,
+        hash_size: int | None,
+        n_texts: int,
+        terms: list[Texts] | None = None,
+        columns: Counts | None = None,
+        frequencies: Counts | None = None,
+    ) -> TextFeatures:
+        """Features of the parts of a model file, or a ValueError."""
+        features = cls(words, characters, hash_size, n_texts=n_texts)
+        lengths = [each for each in (words, characters) if each is not None]
+        if not lengths or not all(map(_is_range, lengths)):
+            raise ValueError("words and characters must be lengths of terms")
+        if (hash_size is None) == (terms is None) or not 0 <= n_texts < 2**53:
+            raise ValueError("text features are either hashed, or have terms")
+        if terms is not None:
+            features.terms = [each.values() for each in terms]
+            if len(terms) != len(lengths) or any(
+                len(set(each)) < len(each) for each in features.terms
+            ):
+                raise ValueError("terms must be distinct, words and then characters")
+        elif not 1 <= (hash_size or 0) < 2**31:
+            raise ValueError(f"hash_size must be from 1 to 2**31 - 1, got {hash_size}")
+        if columns is not None and frequencies is not None:
+            counts = frequencies.values(features.n_columns)
+            gaps = columns.values(features.n_columns)
+            if len(counts) != len(gaps) or (counts < 1).any() or (counts > n_texts).any():
+                raise ValueError("frequencies of terms must be from 1 to n_texts")
+            occurring = starts_of(gaps)[1:] + np.arange(len(gaps))
+            if occurring.max(initial=-1) >= features.n_columns:
+                raise ValueError("a column of the text features is out of range")
+            features.frequencies = np.zeros(features.n_columns, np.int64)
+            features.frequencies[occurring] = counts
+        return features
+
 
 def checked_texts(X: Any) -> list[str]:
     """Texts as a list, or an error that names the first that is none."""
@@ -319,6 +391,10 @@ def checked_texts(X: Any) -> list[str]:
         if not isinstance(text, str):
             raise ValueError(f"X[{row}] must be a text, got {text!r}")
     return texts
+
+
+def _plain(lengths: Any) -> Lengths | None:
+    return None if lengths is None else (int(lengths[0]), int(lengths[1]))
 
 
 def _is_range(lengths: Any) -> bool:

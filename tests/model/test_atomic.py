@@ -1,10 +1,12 @@
 """Files that are whole or not there."""
 
+import errno
 import os
+import subprocess
 
 import pytest
 
-from xtrellis.model.atomic import replacing
+from xtrellis.model.atomic import replacing, write_elsewhere
 
 
 def test_target_is_replaced_only_at_the_end(tmp_path):
@@ -49,3 +51,57 @@ def test_new_files_have_the_usual_permissions(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """Folder on a disk of 64 kB; skips the test where none can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+    try:
+        done = subprocess.run(mount, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command here")
+    if done.returncode:
+        pytest.skip("mounting is not allowed here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_full_disk_leaves_the_old_file_and_nothing_else(full_disk):
+    target = full_disk / "target"
+    target.write_text("old")
+    with pytest.raises(OSError, match="No space left") as error, replacing(target) as beside:
+        beside.write_bytes(bytes(100_000))
+    assert error.value.errno == errno.ENOSPC
+    assert error.value.filename == str(target)
+    assert target.read_text() == "old"
+    assert list(full_disk.iterdir()) == [target]
+
+
+def test_other_errors_are_passed_on_as_they_are(tmp_path):
+    other = OSError(errno.ENOSPC, "No space left on device", "elsewhere")
+    for error in (other, BrokenPipeError(errno.EPIPE, "Broken pipe")):
+        with pytest.raises(OSError) as raised, replacing(tmp_path / "target"):
+            raise error
+        assert raised.value is error
+
+
+def test_what_found_no_room_is_written_elsewhere(full_disk, tmp_path):
+    def write(path):
+        with replacing(path) as beside:
+            beside.write_bytes(bytes(100_000))
+
+    (tmp_path / "a.b").write_text("another file")
+    spare = write_elsewhere(write, full_disk / "a.b", [full_disk, tmp_path])
+    assert spare == tmp_path / "a-1.b"
+    assert spare.stat().st_size == 100_000
+    assert list(full_disk.iterdir()) == []
+
+
+def test_no_room_anywhere(monkeypatch, tmp_path):
+    def write(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert write_elsewhere(write, tmp_path / "a.b") is None

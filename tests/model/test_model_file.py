@@ -1,29 +1,34 @@
 """Model files: the same predictions to the bit, damage refused, the old file never lost."""
 
+import copy
 import json
 import os
+import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-import xtrellis.model.model_file as module
+from model_files import put_together, take_apart
 from samples import topics
 from xtrellis import LTLSClassifier, TrellisClassifier, load_model
+from xtrellis.base import fused_kernel
 from xtrellis.decoding import VertexSoftmax
 from xtrellis.learning import Arow
 from xtrellis.model import ModelFileError
 from xtrellis.model.model_file import write_model
+from xtrellis.model.packed_arrays import Counts
 
 MODELS = {
     "local": TrellisClassifier(random_state=0),
@@ -50,17 +55,6 @@ def saved(rows, tmp_path):
     path = tmp_path / "model.xtrellis"
     model.save(path)
     return model, path
-
-
-def told(path):
-    """Facts in a file's header."""
-    with safe_open(path, "np") as file:
-        return json.loads(file.metadata()[module.ENTRY])
-
-
-def write(path, arrays, facts):
-    """File of these arrays and facts."""
-    save_file(arrays, path, {module.ENTRY: json.dumps(facts)})
 
 
 def assert_same(a, b, X):
@@ -111,8 +105,7 @@ def test_labels_of_any_type(labels, rows, tmp_path):
     X, y = rows
     model = TrellisClassifier(5, random_state=0)
     if labels.dtype.kind in "MfS":  # no targets that scikit-learn takes
-        model.fit(X, y)
-        model.model_ = replace(model.model_, classes=labels)
+        model.fit(X, y).classes_ = labels
     else:
         model.fit(X, labels[y])
     model.save(tmp_path / "model")
@@ -159,40 +152,73 @@ def test_loaded_model_learns_on(rows, tmp_path):
     assert loaded.partial_fit(X, y).score(X, y) > before - 0.02
 
 
-def test_arrays_are_mapped_not_read(saved):
+def test_arrays_are_read_or_mapped_on_request(saved):
     _, path = saved
-    loaded = load_model(path, verify=False)
-    base = loaded.weights_.values
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    assert "mmap" in type(base.base).__module__ + type(base.base).__name__
+    for mmap in (False, True):
+        base = load_model(path, mmap=mmap).weights_.values
+        assert base.flags.writeable
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        assert (base.base is not None) == mmap
+
+
+def test_mapped_model_predicts_the_same_bits(saved, rows):
+    model, path = saved
+    assert_same(model, load_model(path, mmap=True), rows[0])
 
 
 def test_file_is_readable_by_safetensors(saved):
     model, path = saved
     arrays = load_file(path)
     np.testing.assert_array_equal(arrays["weights.bias"], model.weights_.bias)
-    assert told(path)["slice_width"] == 5
+    assert arrays.keys() == take_apart(path)[0].keys()
+    with safe_open(path, "np") as file:
+        facts = json.loads(file.metadata()["xtrellis"])
+    assert facts["model"]["parts"]["trellis"]["parts"] == {"n_classes": 30, "slice_width": 5}
 
 
 def test_header_is_strict_json(rows, tmp_path):
     model = TrellisClassifier(5, random_state=0).fit(*rows).prune(threshold=0.1)
     model.save(tmp_path / "model")
     with safe_open(tmp_path / "model", "np") as file:
-        content = file.metadata()[module.ENTRY]
+        content = file.metadata()["xtrellis"]
     json.loads(content, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     loaded = load_model(tmp_path / "model")
     assert np.isnan(loaded.held_out_loss_)
     assert np.isnan(loaded.pruning_.accuracy_before)
 
 
-def test_pruned_model_takes_four_bytes_a_weight(rows, tmp_path):
+@pytest.mark.parametrize("name", ["paper", "ltls", "local", "hinge", "calibrated"])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_saved_and_as_fast(name, copied, rows, tmp_path):
+    model = MODELS[name].fit(*rows)
+    other = copied(model)
+    model.save(tmp_path / "model")
+    other.save(tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "model").read_bytes()
+    kernels = [fused_kernel(each.trellis_, each.loss_) for each in (model, other)]
+    assert (kernels[0] is None) == (kernels[1] is None)
+    assert (kernels[0] is None) == (name in ("ltls", "hinge"))
+
+
+def test_settings_without_a_plain_form_are_described_the_same_each_time(rows, tmp_path):
+    contents = set()
+    for _ in range(2):
+        model = TrellisClassifier(5, random_state=np.random.RandomState(0)).fit(*rows)
+        model.history_.seconds = [0.0] * len(model.history_.seconds)
+        model.save(tmp_path / "model")
+        contents.add((tmp_path / "model").read_bytes())
+    assert len(contents) == 1
+    assert load_model(tmp_path / "model").random_state == "RandomState(MT19937)"
+
+
+def test_pruned_model_takes_three_bytes_per_weight(rows, tmp_path):
     X, y = rows
     model = TrellisClassifier.paper(5, random_state=0).fit(X, y).prune(threshold=0.2)
     model.save(tmp_path / "model")
     arrays = load_file(tmp_path / "model")
     assert arrays["weights.values"].dtype == np.float16
-    assert arrays["weights.edges"].dtype == np.uint16
+    assert arrays["weights.edges"].dtype == np.uint8  # as there are fewer than 256 edges
 
 
 # ---------------------------------------------------------------------- what cannot be saved
@@ -208,11 +234,14 @@ def test_models_that_cannot_be_saved(rows, tmp_path):
     with pytest.raises(ModelFileError, match="cannot be saved, as it is code"):
         own.save(path)
     odd = TrellisClassifier(5).fit(X, y)
-    labels = np.array([None, *range(29)], dtype=object)
-    odd.model_ = replace(odd.model_, classes=labels)
-    with pytest.raises(ModelFileError, match="classes of type NoneType, int cannot be saved"):
+    odd.classes_ = np.array([None, *range(29)], dtype=object)
+    with pytest.raises(ModelFileError, match="classes: labels of type NoneType, int cannot be"):
         odd.save(path)
-    with pytest.raises(ModelFileError, match="models of type LogisticRegression"):
+    broken = TrellisClassifier(5).fit(X, y)
+    broken.weights_.bias[3] = np.nan
+    with pytest.raises(ModelFileError, match="weights must be finite, but bias holds NaN"):
+        broken.save(path)
+    with pytest.raises(ModelFileError, match="model is of type LogisticRegression"):
         write_model(LogisticRegression().fit(X, y), path)
     with pytest.raises(ValueError, match="not fitted"):
         TrellisClassifier().save(path)
@@ -231,53 +260,168 @@ def test_missing_files(saved, tmp_path):
 # ---------------------------------------------------------------------- damage
 
 
-def test_newer_versions_and_strangers_are_refused(saved, tmp_path):
+def test_other_versions_and_strangers_are_refused(saved, tmp_path):
     _, path = saved
-    arrays = load_file(path)
-    facts = told(path)
-    write(tmp_path / "newer", arrays, {**facts, "format_version": 2})
-    with pytest.raises(ModelFileError, match=r"newer: it has format version 2.*newer xtrellis"):
+    arrays, facts = take_apart(path)
+    put_together(tmp_path / "newer", arrays, {**facts, "format_version": 3})
+    with pytest.raises(ModelFileError, match=r"newer: it has format version 3.*newer xtrellis"):
         load_model(tmp_path / "newer")
+    put_together(tmp_path / "older", arrays, {**facts, "format_version": 1})
+    with pytest.raises(ModelFileError, match=r"older: .* reads version 2 only: train the model"):
+        load_model(tmp_path / "older")
     save_file(arrays, tmp_path / "stranger")
     with pytest.raises(ModelFileError, match="not a model of xtrellis"):
         load_model(tmp_path / "stranger")
-    write(tmp_path / "changed", arrays, {**facts, "temperature": 2.0})
+    facts["model"]["parts"]["temperature"] = 2.0
+    put_together(tmp_path / "changed", arrays, facts, sign=False)
     with pytest.raises(ModelFileError, match="checksum is wrong"):
         load_model(tmp_path / "changed")
+    os.mkfifo(tmp_path / "pipe")
+    writer = subprocess.Popen(["cp", path, tmp_path / "pipe"])
+    with pytest.raises(ModelFileError, match="not a file on a disk"):
+        load_model(tmp_path / "pipe")
+    writer.kill()
+    writer.wait()
 
 
-def test_sound_checksum_over_unsound_content_is_refused(saved, tmp_path):
-    """What a checksum cannot tell: arrays that do not fit each other."""
-    _, path = saved
-    arrays = load_file(path)
-    facts = told(path)
-    wrong_arrays = {
-        "weights.edges": np.full_like(arrays["weights.edges"], 60_000),
-        "weights.bias": arrays["weights.bias"][:-1],
-        "weights.twins": np.array([[9_999], [0]], np.uint16),
-        "weights.dense_features": np.array([5_000] * len(arrays["weights.dense"]), np.int32),
-        "assignment": arrays["assignment"] * 0,
-        "classes": arrays["classes"][:-1],
-        "weights.counts": arrays["weights.counts"][:-5],
-    }
-    wrong_facts = {
-        "estimator": "os.system",
-        "n_features": 2**39,
-        "n_classes": 10**9,
-        "slice_width": -1,
-        "code": "decimal",
-        "loss": {"type": "Tempered"},
-        "classes": "V8",
-    }
-    damaged = [({**arrays, name: array}, facts) for name, array in wrong_arrays.items()]
-    damaged += [(arrays, {**facts, name: value}) for name, value in wrong_facts.items()]
-    assert len(damaged) == 14
-    for content, claims in damaged:
-        content = {name: np.ascontiguousarray(array) for name, array in content.items()}
-        claims["checksum"] = module._checksum(content, claims)
-        write(tmp_path / "unsound", content, claims)
+HUGE = 2**62
+WRONG_ARRAYS = {
+    "edges": ("weights.edges", lambda a: np.full_like(a, a.max() + 1)),
+    "bias": ("weights.bias", lambda a: a[:-1]),
+    "bias of NaN": ("weights.bias", lambda a: a * np.float32("nan")),
+    "infinite values": ("weights.values", lambda a: np.full_like(a, np.inf)),
+    "twins": ("weights.twins", lambda a: np.array([[9_999], [0]], np.uint16)),
+    "twins twice": ("weights.twins", lambda a: np.array([[1, 1], [0, 0]], np.uint16)),
+    "large counts": ("weights.counts.large", lambda a: np.full(4, HUGE)),
+    "counts": ("weights.counts.small", lambda a: a[:-5]),
+    "features": ("weights.features.large", lambda a: np.full(4, HUGE)),
+    "assignment": ("assignment.path_of_class", lambda a: a * 0),
+    "classes": ("classes", lambda a: a[:-1]),
+    "type": ("weights.values", lambda a: a.astype(np.int32)),
+}
+WRONG_FACTS = {
+    "estimator": (["type"], "os.system"),
+    "part": (["type"], "Trellis"),
+    "loss": (["parts", "loss"], {"type": "Tempered", "parts": {}}),
+    "loss of a wrong type": (["parts", "loss"], {"type": "Trellis", "parts": {"n_classes": 2}}),
+    "temperature": (["parts", "temperature"], {"float": "nan"}),
+    "steps of a softmax": (["parts", "loss", "parts", "temperature"], {"tuple": [1.0, 2.0]}),
+    "temperature of a softmax": (["parts", "loss", "parts", "temperature"], {"float": "inf"}),
+    "n_features": (["parts", "n_features_in"], 2**39),
+    "n_features of the weights": (["parts", "weights", "parts", "n_features"], 2**39),
+    "n_classes": (["parts", "trellis", "parts", "n_classes"], 10**9),
+    "slice_width": (["parts", "trellis", "parts", "slice_width"], -1),
+    "code": (["parts", "code"], "decimal"),
+    "classes": (["parts", "classes"], {"array": "V8"}),
+    "shared": (["parts", "classes"], {"shared": "weights.bias"}),
+    "history": (["parts", "history", "parts", "loss"], ["a"]),
+    "n_jobs": (["parts", "settings", "dict", "n_jobs"], "many"),
+    "settings": (["parts", "settings", "dict", "colour"], 1),
+    "more": (["parts", "colour"], 1),
+    "kind": (["parts", "history"], {"pickle": ""}),
+}
+
+
+@pytest.fixture(scope="module")
+def wide(rows, tmp_path_factory):
+    """File of a model with counts and gaps that do not fit one byte."""
+    X, y = rows
+    X = sparse.csr_matrix((X.data, X.indices * 300, X.indptr), (900, 300 * 400))
+    model = TrellisClassifier.paper(29, random_state=0).fit(X, y)
+    path = tmp_path_factory.mktemp("wide") / "model"
+    model.save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", WRONG_ARRAYS)
+@pytest.mark.parametrize("verify", [True, False])
+def test_unsound_arrays_with_a_right_checksum_are_refused(name, verify, saved, wide, tmp_path):
+    which, change = WRONG_ARRAYS[name]
+    arrays, facts = take_apart(wide if "large" in which else saved[1])
+    changed = np.ascontiguousarray(change(arrays[which]))
+    put_together(tmp_path / "unsound", {**arrays, which: changed}, facts)
+    with pytest.raises(ModelFileError, match="unsound: ") as error:
+        load_model(tmp_path / "unsound", verify=verify)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", WRONG_FACTS)
+def test_unsound_facts_with_a_right_checksum_are_refused(name, rows, tmp_path):
+    path = tmp_path / "model"
+    TrellisClassifier(5, random_state=0).fit(*rows).save(path)
+    arrays, facts = take_apart(path)
+    place, value = WRONG_FACTS[name]
+    at = facts["model"]
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    put_together(tmp_path / "unsound", arrays, facts)
+    for verify in (True, False):
         with pytest.raises(ModelFileError, match="unsound: "):
-            load_model(tmp_path / "unsound")
+            load_model(tmp_path / "unsound", verify=verify)
+
+
+def test_counts_that_wrap_to_nothing_are_refused(tmp_path, rows):
+    """Four counts of 2**62 add up to 0 in 64 bits, and let kernels read anywhere."""
+    X, y = rows
+    model = TrellisClassifier.paper(30, random_state=0).fit(X, y)
+    path = tmp_path / "model"
+    model.save(path)
+    arrays, facts = take_apart(path)
+    empty = {"weights.edges": arrays["weights.edges"][:0]}
+    empty["weights.values"] = arrays["weights.values"][:0]
+    counts = Counts.of(np.array([HUGE] * 4))
+    gaps = Counts.of(np.zeros(4, np.int64))
+    for part, each in (("counts", counts), ("features", gaps)):
+        facts["model"]["parts"]["weights"]["parts"][part]["parts"]["n"] = 4
+        empty[f"weights.{part}.small"], empty[f"weights.{part}.large"] = each.small, each.large
+    put_together(path, {**arrays, **empty}, facts)
+    for verify in (True, False):
+        with pytest.raises(ModelFileError, match="model: "):
+            load_model(path, verify=verify)
+
+
+def test_arrays_that_belong_nowhere_are_refused(saved, tmp_path):
+    arrays, facts = take_apart(saved[1])
+    put_together(tmp_path / "more", {**arrays, "extra": np.zeros(3)}, facts)
+    with pytest.raises(ModelFileError, match="belongs nowhere: 'extra'"):
+        load_model(tmp_path / "more")
+
+
+def test_headers_out_of_order_are_refused(saved, tmp_path):
+    content = saved[1].read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    name = "weights.values"
+    start, end = header[name]["data_offsets"]
+    wrong = [
+        {"data_offsets": [0, end]},
+        {"data_offsets": [start, end + 4]},
+        {"data_offsets": [-4, end - start - 4]},
+        {"shape": [2**62, 4]},
+        {"shape": [-1]},
+        {"shape": [1.0]},
+        {"shape": [1] * 100},
+        {"dtype": "F8"},
+    ]
+    for change in wrong:
+        altered = json.dumps({**header, name: {**header[name], **change}}).encode()
+        whole = len(altered).to_bytes(8, "little") + altered + content[8 + length :]
+        (tmp_path / "altered").write_bytes(whole)
+        for mmap in (False, True):
+            with pytest.raises(ModelFileError):
+                load_model(tmp_path / "altered", verify=False, mmap=mmap)
+
+
+def test_file_grows_with_the_features_that_occur(rows, tmp_path):
+    """The same rows among 400 columns and among a million."""
+    X, y = rows
+    sizes = []
+    for n_features in (400, 10**6):
+        wide = sparse.csr_matrix((X.data, X.indices, X.indptr), (900, n_features))
+        model = TrellisClassifier.paper(4, random_state=0).fit(wide, y)
+        sizes.append(model.save(tmp_path / "model"))
+    assert sizes[1] < sizes[0] + 100
 
 
 def test_thousands_of_damaged_files(rows, tmp_path):
@@ -314,7 +458,101 @@ def test_thousands_of_damaged_files(rows, tmp_path):
     assert refused > 1_900
 
 
+# ---------------------------------------------------------------------- files in use
+
+IN_USE = """
+import os, shutil, sys
+from samples import topics
+from xtrellis import load_model
+live, how, other = sys.argv[1:]
+X, _ = topics()
+model = load_model(live)
+before = model.predict_proba(X)
+if how == "truncate":
+    os.truncate(live, 100)
+elif how == "copy":
+    shutil.copyfile(other, live)
+else:
+    with open(live, "r+b") as file:
+        file.write(b"\\xff" * os.path.getsize(live))
+assert (model.predict_proba(X) == before).all()
+"""
+
+
+@pytest.mark.parametrize("how", ["truncate", "copy", "fill"])
+def test_model_survives_what_is_done_to_its_file(how, rows, tmp_path):
+    for name, width in (("live", 30), ("other", 3)):
+        TrellisClassifier(width, random_state=0).fit(*rows).save(tmp_path / name)
+    run_python(IN_USE, tmp_path / "live", how, tmp_path / "other")
+
+
+def run_python(code, *arguments):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+TWO_SAVES = """
+import sys
+from xtrellis import load_model
+first, second = load_model(sys.argv[1]), load_model(sys.argv[2])
+while True:
+    first.save(sys.argv[3])
+    second.save(sys.argv[3])
+"""
+
+
+def test_loading_while_others_save_never_fails(rows, tmp_path):
+    X, y = rows
+    expected = set()
+    for name, width in (("first", 3), ("second", 30)):
+        model = TrellisClassifier(width, random_state=0).fit(X, y)
+        model.save(tmp_path / name)
+        expected.add(tuple(model.predict(X).tolist()))
+    target = tmp_path / "model"
+    shutil.copy(tmp_path / "first", target)
+    command = [sys.executable, "-c", TWO_SAVES, tmp_path / "first", tmp_path / "second", target]
+    seen, n_loads = set(), 0
+    with subprocess.Popen(command) as saver:
+        try:
+            end = time.monotonic() + 60
+            while (len(seen) < 2 or n_loads < 300) and time.monotonic() < end:
+                seen.add(tuple(load_model(target, mmap=n_loads % 2 == 1).predict(X).tolist()))
+                n_loads += 1
+        finally:
+            saver.kill()
+    assert seen == expected
+
+
 # ---------------------------------------------------------------------- interrupted saves
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from xtrellis import load_model
+source, target, limit = sys.argv[1:]
+model = load_model(source)
+before = Path(target).read_bytes()
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+try:
+    model.save(target)
+except OSError as error:
+    message = str(error)
+assert message.endswith(f"nothing was changed: free some space or save elsewhere: {target!r}")
+assert "\\n" not in message
+assert Path(target).read_bytes() == before
+assert list(Path(target).parent.iterdir()) == [Path(target)]
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 1_000, 20_000])
+def test_full_disk_is_one_line_and_changes_nothing(limit, saved, tmp_path):
+    (tmp_path / "folder").mkdir()
+    target = tmp_path / "folder" / "model"
+    target.write_bytes(b"old")
+    run_python(FULL_DISK, saved[1], target, limit)
 
 
 def test_failed_save_leaves_the_old_file(saved, monkeypatch):
@@ -325,7 +563,7 @@ def test_failed_save_leaves_the_old_file(saved, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left .* save elsewhere: '.*model.xtrellis'"):
         model.save(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import FloatArray, IntArray
+from .._checks import check_positive
 from .._threads import in_threads
 from ..graph.trellis import Trellis
 from .losses import DecodingLoss, VertexSoftmax
@@ -40,6 +41,9 @@ class Tempered:
 
     loss: DecodingLoss
     temperature: float
+
+    def __post_init__(self) -> None:
+        check_positive(temperature=self.temperature)
 
     def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
         """Costs of the loss, divided by the temperature."""

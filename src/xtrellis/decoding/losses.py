@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ Function = Callable[[FloatArray], FloatArray]
 _EXP_LIMIT = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 680.0}
 
 
+@runtime_checkable
 class DecodingLoss(Protocol):
     """What a decoder needs: a cost for every edge, and the loss that a path is judged by."""
 
@@ -149,6 +150,27 @@ class Loss:
     name: str
     function: Function
     difference: Function | None = field(default=None, repr=False)
+
+    def to_parts(self) -> dict[str, str]:
+        """Parts of a model file: the name, of a loss of the library's own."""
+        if _LOSSES.get(self.name) != self:
+            raise ValueError(
+                f"decoding by {self.name} cannot be saved, as it is code: "
+                f"use one of the library's own losses"
+            )
+        return {"name": self.name}
+
+    @classmethod
+    def from_parts(cls, name: str) -> Loss:
+        """Loss of the parts of a model file."""
+        if name not in _LOSSES:
+            raise ValueError(f"there is no loss {name!r}")
+        return _LOSSES[name]
+
+    def __reduce__(self) -> Any:
+        if _LOSSES.get(self.name) == self:  # so that pickles hold no name of a private function
+            return Loss.from_parts, (self.name,)
+        return super().__reduce__()
 
     def __call__(self, z: npt.ArrayLike) -> FloatArray:
         """L(z), element by element."""

@@ -50,6 +50,16 @@ class PathAssignment:
     path_of_class: IntArray
     class_of_path: IntArray
 
+    def to_parts(self) -> dict[str, IntArray]:
+        """Parts of a model file: the inverse follows."""
+        return {"path_of_class": self.path_of_class}
+
+    @classmethod
+    def from_parts(cls, path_of_class: IntArray) -> PathAssignment:
+        """Assignment of the parts of a model file."""
+        # Any graph with as many paths does.
+        return given_assignment(Trellis(len(path_of_class), 2), path_of_class)
+
 
 def given_assignment(trellis: Trellis, permutation: npt.ArrayLike) -> PathAssignment:
     """Assignment of class k to path ``permutation[k]``.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeGuard
 
 UNFINISHED: set[Path] = set()  # for whoever must end the process at once
 
@@ -16,7 +18,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new file beside the target, which takes its place only when it is whole and on disk.
 
     Whatever happens in between, the target is the old file or the new one. It keeps its
-    permissions; of a link, what it points to is replaced.
+    permissions; if it is a link, the file that it points to is replaced. When the disk is full, the
+    error names the target, and nothing is left behind.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -46,11 +49,50 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         beside.chmod(mode)
         beside.replace(target)
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if is_disk_full(error) and error.filename in (None, name):
+            advice = f"{error.strerror}, and nothing was changed: free some space or save elsewhere"
+            raise OSError(error.errno, advice, os.fspath(path)) from None
         raise
     finally:
         UNFINISHED.discard(beside)
+
+
+def is_disk_full(error: BaseException) -> TypeGuard[OSError]:
+    """Whether an error says that there is no room for a file."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def write_elsewhere(
+    write: Callable[[Path], object], path: str | os.PathLike[str], folders: Iterable[Path] = ()
+) -> Path | None:
+    """Write a file that found no room at ``path`` to another folder, under a name that is free.
+
+    The given folders are tried first, then the current one, the home and the temporary folder.
+
+    Returns
+    -------
+    Path or None
+        Where the file is now; None if there was no room anywhere.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_elsewhere(lambda path: path.write_text("42"), "/full/a.txt", [Path(folder)]).name
+    'a.txt'
+    """
+    wanted = Path(path)
+    for folder in (*folders, Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
+        for number in range(100):
+            spare = folder / (f"{wanted.stem}-{number}{wanted.suffix}" if number else wanted.name)
+            if os.path.lexists(spare):
+                continue
+            try:
+                write(spare)
+            except OSError:
+                break
+            return spare
+    return None
 
 
 def _umask() -> int:

@@ -1,37 +1,62 @@
-"""Packing: a fitted model as named arrays and plain facts, and back; what a model file holds.
+"""Packing: a model as named arrays and plain facts, and back; nothing is ever executed.
 
-Arrays are in the smallest type that loses nothing. Facts are what JSON can tell: numbers, names and
-settings. Nothing is ever executed: what may be made again is on lists here.
+Facts are what JSON can hold. Every other value is made of parts, which are packed in turn: numbers,
+texts, lists, arrays, or objects of the classes in ``HOMES``. A class says itself what its parts
+are:
+
+* ``to_parts(self)`` returns its parts by name, and
+* ``from_parts(cls, ...)`` takes them back as arguments, and checks that they fit each other.
+
+The parts of a dataclass without these methods are its fields. The types of all parts are checked
+here, against the annotations of ``from_parts`` or of the fields. So a new array or number in the
+file is one more part in ``to_parts`` and one more argument of ``from_parts``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import lzma
-from typing import Any
+import importlib
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
 
-from ..decoding import losses
-from ..decoding.calibration import Tempered
-from ..decoding.losses import DecodingLoss, LocalLoss, Loss, get_loss
-from ..graph.assignment import given_assignment
-from ..graph.trellis import Trellis
-from ..learning import learners
-from ..learning.pruning import Pruning
-from ..learning.training import History
-from .weight_coding import WeightsError, pack_weights, unpack_weights
-from .weights import EdgeWeights
+from .packed_arrays import STORED_TYPES, Labels, smallest
 
 Arrays = dict[str, npt.NDArray[Any]]
 Facts = dict[str, Any]
 
-_SINGLE = ("TrellisClassifier", "LTLSClassifier")
-_ESTIMATORS = (*_SINGLE, "TrellisEnsemble", "TrellisTextClassifier")
-_LEARNERS = ("LinearSVM", "Arow", "AveragedPerceptron")
-_LOSSES = ("PathHinge", "VertexSoftmax")
+# The classes that a file may name, and where they are. No other is ever made.
+HOMES = {
+    "TrellisClassifier": "xtrellis.classifier",
+    "LTLSClassifier": "xtrellis.ltls",
+    "TrellisEnsemble": "xtrellis.ensemble",
+    "TrellisTextClassifier": "xtrellis.text",
+    "TextFeatures": "xtrellis.text",
+    "Trellis": "xtrellis.graph.trellis",
+    "PathAssignment": "xtrellis.graph.assignment",
+    "EdgeWeights": "xtrellis.model.weights",
+    "TrellisModel": "xtrellis.prediction",
+    "Counts": "xtrellis.model.packed_arrays",
+    "Labels": "xtrellis.model.packed_arrays",
+    "Texts": "xtrellis.model.packed_arrays",
+    "Loss": "xtrellis.decoding.losses",
+    "LocalLoss": "xtrellis.decoding.losses",
+    "PathHinge": "xtrellis.decoding.losses",
+    "VertexSoftmax": "xtrellis.decoding.losses",
+    "Tempered": "xtrellis.decoding.calibration",
+    "LinearSVM": "xtrellis.learning.learners",
+    "Arow": "xtrellis.learning.learners",
+    "AveragedPerceptron": "xtrellis.learning.learners",
+    "History": "xtrellis.learning.training",
+    "Pruning": "xtrellis.learning.pruning",
+}
 
 
 class ModelFileError(ValueError):
@@ -49,443 +74,244 @@ class ModelFileError(ValueError):
     """
 
 
-def pack(model: Any) -> tuple[Arrays, Facts]:
-    """A fitted model as arrays and plain facts."""
-    from sklearn.utils.validation import check_is_fitted
+class Packer:
+    """Packs values into facts, and collects their arrays under dotted names.
 
-    check_is_fitted(model)
-    name = type(model).__name__
-    if name not in _ESTIMATORS:
-        raise ModelFileError(f"models of type {name} cannot be saved")
-    if name == "TrellisTextClassifier":
-        return _pack_text_classifier(model)
-    if name == "TrellisEnsemble":
-        return _pack_ensemble(model)
-    trellis: Trellis = model.trellis_
-    facts: Facts = {
-        "estimator": name,
-        "settings": _pack_settings(model),
-        "n_classes": trellis.n_classes,
-        "slice_width": trellis.slice_width,
-        "n_features": model.n_features_in_,
-        "code": model.code_,
-        "loss": _pack_loss(model.loss_),
-        "probability_loss": _pack_loss(model.probability_loss_),
-        "history": _without_nan(dataclasses.asdict(model.history_)),
-    }
-    arrays = {
-        **_pack_weights(model.weights_),
-        "assignment": _smallest_integers(model.assignment_.path_of_class),
-    }
-    _pack_labels("classes", model.classes_, arrays, facts)
-    if not np.isnan(getattr(model, "held_out_loss_", np.nan)):
-        facts["held_out_loss"] = float(model.held_out_loss_)
-    if hasattr(model, "pruning_"):
-        facts["pruning"] = _without_nan(dataclasses.asdict(model.pruning_))
-    if hasattr(model, "feature_names_in_"):
-        _pack_labels("feature_names", model.feature_names_in_, arrays, facts)
-    return arrays, facts
+    >>> packer = Packer()
+    >>> packer.pack({"C": 1.0, "steps": (1, np.array([2, 3]))}, "settings")
+    {'dict': {'C': 1.0, 'steps': {'tuple': [1, {'array': 'int64'}]}}}
+    >>> packer.arrays
+    {'settings.steps.1': array([2, 3], dtype=uint8)}
+    """
 
+    def __init__(self) -> None:
+        self.arrays: Arrays = {}
+        self._seen: dict[int, tuple[str, Any]] = {}  # keeps what it saw alive, and so its id
 
-def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
-    """Fitted model of arrays and facts; what is not sound raises some exception or other."""
-    from ..prediction import TrellisModel
+    def pack(self, value: Any, name: str) -> Any:
+        """Facts of a value, or a ModelFileError if it cannot be saved."""
+        if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+            value = value.item()
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if type(value) is list:
+            return self._pack_items(value, name)
+        if type(value) is tuple:
+            return {"tuple": self._pack_items(value, name)}
+        if type(value) is dict:
+            if all(type(key) is str for key in value):
+                return {"dict": self._pack_named(value, name)}
+            return {"items": self._pack_items(list(value.items()), name)}
+        if isinstance(value, np.ndarray):
+            return self._pack_array(value, name)
+        return self._pack_object(value, name)
 
-    name = facts["estimator"]
-    if name not in _ESTIMATORS:
-        raise ModelFileError(f"it holds a model of an unknown type, {name!r}")
-    if name == "TrellisTextClassifier":
-        return _unpack_text_classifier(arrays, facts, verify)
-    if name == "TrellisEnsemble":
-        return _unpack_ensemble(arrays, facts, verify)
-    model = _estimator(name)(**_unpack_settings(facts["settings"]))
-    trellis = Trellis(_integer(facts["n_classes"]), _integer(facts["slice_width"]))
-    model.n_features_in_ = _integer(facts["n_features"])
-    if facts["code"] not in ("binary", "ternary"):
-        raise ModelFileError(f"its code is unknown: {facts['code']!r}")
-    model.model_ = TrellisModel(
-        classes=_unpack_labels("classes", arrays, facts, trellis.n_classes),
-        trellis=trellis,
-        assignment=given_assignment(trellis, arrays["assignment"]),
-        weights=_unpack_weights(arrays, trellis.n_edges, model.n_features_in_),
-        loss=_unpack_loss(facts["loss"], trellis),
-        probability_loss=_unpack_loss(facts["probability_loss"], trellis),
-        code=facts["code"],
-    )
-    if "feature_names" in facts:
-        names = _unpack_labels("feature_names", arrays, facts, model.n_features_in_)
-        model.feature_names_in_ = names
-    model.history_ = History(**_with_nan(facts["history"]))
-    if name == "TrellisClassifier":
-        model.held_out_loss_ = float(facts.get("held_out_loss", np.nan))
-    if "pruning" in facts:
-        model.pruning_ = _unpack_pruning(facts["pruning"])
-    return model
+    def _pack_items(self, values: Any, name: str) -> list[Any]:
+        return [self.pack(value, f"{name}.{i}") for i, value in enumerate(values)]
 
+    def _pack_named(self, values: dict[str, Any], name: str) -> Facts:
+        return {key: self.pack(value, _joined(name, key)) for key, value in values.items()}
 
-def _unpack_pruning(facts: Facts) -> Pruning:
-    told = _with_nan(facts)
-    return Pruning(**{**told, "steps": tuple(map(tuple, told["steps"]))})
+    def _pack_array(self, array: npt.NDArray[Any], name: str) -> Facts:
+        if id(array) in self._seen:
+            return {"shared": self._seen[id(array)][0]}
+        self._seen[id(array)] = name, array
+        if array.dtype.newbyteorder("=").name not in STORED_TYPES:
+            return self._pack_object(Labels(array), name)
+        self.arrays[name] = smallest(array)
+        return {"array": array.dtype.newbyteorder("=").name}
 
-
-# ---------------------------------------------------------------------- weights
-
-
-def _pack_weights(weights: EdgeWeights) -> Arrays:
-    """The learned weights."""
-    if weights.nonlinear:
-        column, _, estimator = weights.nonlinear[0]
-        raise ModelFileError(
-            f"edge {weights.edges[column]} has a {type(estimator).__name__}, which is not linear "
-            f"and cannot be saved without pickle: save the model with joblib, or use a linear "
-            f"learner"
-        )
-    return {f"weights.{name}": array for name, array in pack_weights(weights).items()}
-
-
-def _unpack_weights(arrays: Arrays, n_edges: int, n_features: int) -> EdgeWeights:
-    own = {
-        name.removeprefix("weights."): array
-        for name, array in arrays.items()
-        if name.startswith("weights.")
-    }
-    try:
-        return unpack_weights(own, n_edges, n_features)
-    except WeightsError as error:
-        raise ModelFileError(str(error)) from None
-
-
-# ---------------------------------------------------------------------- labels
-
-
-def _pack_labels(name: str, labels: npt.NDArray[Any], arrays: Arrays, facts: Facts) -> None:
-    """Labels of any type that is not an object of its own: numbers as they are, texts as bytes."""
-    kind = labels.dtype.kind
-    if kind in "biuf" and labels.dtype != np.longdouble:
-        arrays[name], facts[name] = labels.astype(labels.dtype.newbyteorder("=")), kind
-    elif kind in "mM":
-        arrays[name], facts[name] = labels.astype(np.int64), labels.dtype.str
-    elif kind == "U" or (kind == "O" and all(type(label) is str for label in labels)):
-        texts = [str(label).encode("utf-8", "surrogatepass") for label in labels]
-        arrays[f"{name}.lengths"] = _smallest_integers(np.array([len(text) for text in texts]))
-        arrays[name], facts[name] = np.frombuffer(b"".join(texts), np.uint8), kind
-    elif kind == "S":
-        arrays[name] = np.frombuffer(labels.tobytes(), np.uint8)
-        facts[name] = labels.dtype.str
-    else:
-        types = sorted({type(label).__name__ for label in labels})
-        raise ModelFileError(
-            f"{name} of type {', '.join(types)} cannot be saved: use texts or numbers as labels"
-        )
-
-
-def _unpack_labels(name: str, arrays: Arrays, facts: Facts, n_labels: int) -> npt.NDArray[Any]:
-    stored, kind = arrays[name], facts[name]
-    if kind in ("U", "O"):
-        ends = np.cumsum(_integers(arrays[f"{name}.lengths"])).tolist()
-        text = stored.tobytes()
-        _require(len(ends) == n_labels and (ends[-1] if ends else 0) == len(text), name)
-        parts = [text[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-        labels = np.array(
-            [part.decode("utf-8", "surrogatepass") for part in parts],
-            dtype=object if kind == "O" else None,
-        )
-    elif kind in ("b", "i", "u", "f"):
-        labels = stored
-        _require(labels.dtype.kind == kind, name)
-    else:
-        dtype = np.dtype(str(kind))
-        _require(dtype.kind in "mMS" and dtype.itemsize > 0, name)
-        labels = (
-            np.frombuffer(stored.tobytes(), dtype) if dtype.kind == "S" else stored.astype(dtype)
-        )
-    _require(labels.shape == (n_labels,), name)
-    return labels
-
-
-# ---------------------------------------------------------------------- ensembles
-
-
-def _pack_ensemble(model: Any) -> tuple[Arrays, Facts]:
-    """The members, arrays of the i-th as ``member.i.``; their labels once, for all."""
-    arrays: Arrays = {}
-    facts: Facts = {
-        "estimator": type(model).__name__,
-        "settings": _pack_settings(model),
-        "n_features": model.n_features_in_,
-        "members": [],
-    }
-    for i, member in enumerate(model.estimators_):
-        own, told = pack(member)
-        for name in ("classes", "classes.lengths"):
-            own.pop(name, None)
-        del told["classes"]
-        arrays.update({f"member.{i}.{name}": array for name, array in own.items()})
-        facts["members"].append(told)
-    _pack_labels("classes", model.classes_, arrays, facts)
-    if hasattr(model, "pruning_"):
-        facts["pruning"] = _without_nan(dataclasses.asdict(model.pruning_))
-    if hasattr(model, "feature_names_in_"):
-        _pack_labels("feature_names", model.feature_names_in_, arrays, facts)
-    return arrays, facts
-
-
-def _unpack_ensemble(arrays: Arrays, facts: Facts, verify: bool) -> Any:
-    model = _estimator(facts["estimator"])(**_unpack_settings(facts["settings"]))
-    model.n_features_in_ = _integer(facts["n_features"])
-    labels = {name: array for name, array in arrays.items() if name.startswith("classes")}
-    members = []
-    for i, told in enumerate(facts["members"]):
-        _require(told["estimator"] in _SINGLE, "members")
-        start = f"member.{i}."
-        own = {name.removeprefix(start): arrays[name] for name in arrays if name.startswith(start)}
-        member = unpack({**own, **labels}, {**told, "classes": facts["classes"]}, verify)
-        _require(member.n_features_in_ == model.n_features_in_, "members")
-        members.append(member)
-    _require(len(members) > 0, "members")
-    for member in members:
-        member.model_ = dataclasses.replace(member.model_, classes=members[0].classes_)
-    model.estimators_, model.classes_ = members, members[0].classes_
-    if "pruning" in facts:
-        model.pruning_ = _unpack_pruning(facts["pruning"])
-    if "feature_names" in facts:
-        names = _unpack_labels("feature_names", arrays, facts, model.n_features_in_)
-        model.feature_names_in_ = names
-    return model
-
-
-# ---------------------------------------------------------------------- texts
-
-
-def _pack_text_classifier(model: Any) -> tuple[Arrays, Facts]:
-    """The classifier inside, and the features: terms as compressed text."""
-    arrays, inside = pack(model.classifier_)
-    features = model.features_
-    facts: Facts = {
-        "estimator": type(model).__name__,
-        "settings": _pack_settings(model),
-        "classifier": inside,
-        "words": features.words,
-        "characters": features.characters,
-        "hash_size": features.hash_size,
-        "n_texts": features.n_texts,
-    }
-    if features.terms is not None:
-        text = "\n".join(term for terms in features.terms for term in terms)
-        content = text.encode("utf-8", "surrogatepass")
-        arrays["text.terms"] = _squeezed(content)
-        facts["n_bytes_of_terms"] = len(content)
-        facts["n_terms"] = [len(terms) for terms in features.terms]
-    if features.frequencies is not None:
-        counts, large_counts = _pack_counts(features.frequencies)
-        arrays["text.frequencies"], arrays["text.large_frequencies"] = counts, large_counts
-    return arrays, facts
-
-
-def _unpack_text_classifier(arrays: Arrays, facts: Facts, verify: bool) -> Any:
-    from ..text import TextFeatures
-
-    model = _estimator(facts["estimator"])(**_unpack_settings(facts["settings"]))
-    model.classifier_ = unpack(arrays, facts["classifier"], verify)
-    n_features = model.classifier_.n_features_in_
-    features = TextFeatures(
-        _lengths(facts["words"]), _lengths(facts["characters"]), facts["hash_size"]
-    )
-    features.n_texts = int(facts["n_texts"])
-    if features.hash_size is None:
-        content = _unsqueezed(arrays["text.terms"], _integer(facts["n_bytes_of_terms"]))
-        terms = iter(content.decode("utf-8", "surrogatepass").split("\n"))
-        features.terms = [list(itertools.islice(terms, count)) for count in facts["n_terms"]]
-        n_terms = sum(map(len, features.terms))
-        _require(n_terms == n_features and next(terms, None) is None, "text.terms")
-    _require(features.hash_size in (None, n_features), "hash_size")
-    if "text.frequencies" in arrays:
-        features.frequencies = _unpack_counts(
-            arrays["text.frequencies"], arrays["text.large_frequencies"], n_features
-        )
-    model.features_ = features
-    return model
-
-
-def _lengths(value: Any) -> tuple[int, int] | None:
-    return None if value is None else (_integer(value[0]), _integer(value[1]))
-
-
-# ---------------------------------------------------------------------- losses and settings
-
-
-def _pack_loss(loss: DecodingLoss) -> Facts:
-    """A decoding loss by its name and numbers."""
-    if isinstance(loss, Tempered):
-        return {"tempered": _pack_loss(loss.loss), "temperature": float(loss.temperature)}
-    named = loss.loss if isinstance(loss, LocalLoss) else loss
-    if isinstance(named, Loss):
+    def _pack_object(self, value: Any, name: str) -> Facts:
+        kind = type(value)
+        if kind.__name__ not in HOMES or find_class(kind.__name__) is not kind:
+            raise ModelFileError(
+                f"{name or 'model'} is of type {kind.__name__}, which cannot be saved, as it is "
+                f"code: use one of the library's own, or save the model with joblib"
+            )
         try:
-            known = get_loss(named.name) is named
-        except ValueError:
-            known = False
-        if known:
-            code = "ternary" if isinstance(loss, LocalLoss) else "binary"
-            return {"name": named.name, "code": code}
-    if type(loss).__name__ in _LOSSES:
-        return {"type": type(loss).__name__, **dataclasses.asdict(loss)}  # type: ignore[call-overload]
-    raise ModelFileError(
-        f"decoding by {loss!r} cannot be saved, as it is code: use one of the library's own losses"
-    )
+            parts = value.to_parts() if hasattr(value, "to_parts") else _fields(value)
+        except ValueError as error:
+            raise ModelFileError(f"{name or 'model'}: {error}") from None
+        return {"type": kind.__name__, "parts": self._pack_named(parts, name)}
 
 
-def _unpack_loss(facts: Facts, trellis: Trellis) -> Any:
-    if "tempered" in facts:
-        temperature = float(facts["temperature"])
-        _require(0 < temperature < np.inf, "temperature")
-        return Tempered(_unpack_loss(facts["tempered"], trellis), temperature)
-    if "name" in facts:
-        return get_loss(str(facts["name"]), code=facts["code"])
-    kind, numbers = facts["type"], {k: v for k, v in facts.items() if k != "type"}
-    _require(kind in _LOSSES, "loss")
-    if isinstance(numbers.get("temperature"), list):
-        numbers["temperature"] = tuple(numbers["temperature"])
-    loss = getattr(losses, kind)(**numbers)
-    loss.edge_costs(trellis, np.zeros((1, trellis.n_edges)))  # raises if they do not fit
-    return loss
+class Unpacker:
+    """Makes values again of their facts and arrays.
+
+    What is not sound raises an exception of some kind; nothing outside ``HOMES`` is made.
+
+    >>> unpacker = Unpacker({"x.1": np.array([2, 3], np.uint8)})
+    >>> unpacker.unpack({"tuple": [1, {"array": "int64"}]}, "x")
+    (1, array([2, 3]))
+    """
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        self._made: Arrays = {}
+        self._used: set[str] = set()
+
+    def unpack(self, fact: Any, name: str) -> Any:
+        """Value of some facts."""
+        if fact is None or type(fact) in (bool, int, str):
+            return fact
+        if type(fact) is float:
+            _require(math.isfinite(fact), name)
+            return fact
+        if type(fact) is list:
+            return [self.unpack(item, f"{name}.{i}") for i, item in enumerate(fact)]
+        _require(type(fact) is dict and tuple(fact) in self._KINDS, name)
+        return self._KINDS[tuple(fact)](self, name, *fact.values())
+
+    def check_all_used(self) -> None:
+        """Raise an error if an array belongs to no part."""
+        for name in self._arrays.keys() - self._used:
+            raise ModelFileError(f"it holds an array that belongs nowhere: {name!r}")
+
+    def _unpack_float(self, name: str, text: Any) -> float:
+        _require(text in ("nan", "inf", "-inf"), name)
+        return float(text)
+
+    def _unpack_tuple(self, name: str, items: Any) -> tuple[Any, ...]:
+        _require(type(items) is list, name)
+        return tuple(self.unpack(items, name))
+
+    def _unpack_dict(self, name: str, items: Any) -> Facts:
+        _require(type(items) is dict, name)
+        return {key: self.unpack(item, _joined(name, key)) for key, item in items.items()}
+
+    def _unpack_items(self, name: str, items: Any) -> dict[Any, Any]:
+        _require(type(items) is list, name)
+        return dict(self.unpack(items, name))
+
+    def _unpack_array(self, name: str, dtype: Any) -> npt.NDArray[Any]:
+        _require(type(dtype) is str and dtype in STORED_TYPES and name in self._arrays, name)
+        self._used.add(name)
+        stored = self._arrays[name]
+        _require(np.can_cast(stored.dtype, dtype, "safe"), name)
+        self._made[name] = stored.astype(dtype, copy=False)
+        return self._made[name]
+
+    def _unpack_shared(self, name: str, source: Any) -> npt.NDArray[Any]:
+        _require(type(source) is str and source in self._made, name)
+        return self._made[source]
+
+    def _unpack_object(self, name: str, kind: Any, facts: Any) -> Any:
+        _require(type(kind) is str and kind in HOMES, f"{name}: its type, {kind!r},")
+        made = call_checked(find_class(kind), self._unpack_dict(name, facts), name)
+        if isinstance(made, Labels):
+            self._made[name] = made.values
+            return made.values
+        return made
+
+    _KINDS: typing.ClassVar[dict[tuple[str, ...], Callable[..., Any]]] = {
+        ("float",): _unpack_float,
+        ("tuple",): _unpack_tuple,
+        ("dict",): _unpack_dict,
+        ("items",): _unpack_items,
+        ("array",): _unpack_array,
+        ("shared",): _unpack_shared,
+        ("type", "parts"): _unpack_object,
+    }
 
 
-def _pack_settings(model: Any) -> Facts:
-    """Parameters of an estimator. Objects of the caller's own become their description."""
-    settings = {name: _pack_value(value) for name, value in model.get_params(deep=False).items()}
-    assignment = getattr(model, "assignment", None)
-    if assignment is not None and not isinstance(assignment, str):
-        settings["assignment"] = {"list": np.asarray(assignment).tolist()}
-    return settings
+def can_pack(value: Any) -> bool:
+    """Whether a value can be packed."""
+    try:
+        Packer().pack(value, "value")
+    except ModelFileError:
+        return False
+    return True
 
 
-def _pack_value(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple | list):
-        return {type(value).__name__: [_pack_value(item) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": [[_pack_value(key), _pack_value(item)] for key, item in value.items()]}
-    name = type(value).__name__
-    if name in _ESTIMATORS and type(value).__module__.startswith("xtrellis."):
-        return {"estimator": name, "settings": _pack_settings(value)}
-    if name in (*_LEARNERS, *_LOSSES) and type(value).__module__.startswith("xtrellis."):
-        fields = dataclasses.asdict(value)
-        return {"object": name, "fields": {key: _pack_value(v) for key, v in fields.items()}}
-    return {"description": repr(value)}
+def _fields(value: Any) -> dict[str, Any]:
+    """Fields that a dataclass is made with."""
+    return {
+        field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init
+    }
 
 
-def _unpack_settings(settings: Facts) -> Facts:
-    return {name: _unpack_value(value) for name, value in settings.items()}
+def _joined(name: str, key: str) -> str:
+    return f"{name}.{key}" if name else key
 
 
-def _unpack_value(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if "tuple" in value:
-        return tuple(_unpack_value(item) for item in value["tuple"])
-    if "list" in value:
-        return [_unpack_value(item) for item in value["list"]]
-    if "dict" in value:
-        return {_unpack_value(key): _unpack_value(item) for key, item in value["dict"]}
-    if "estimator" in value:
-        _require(value["estimator"] in _ESTIMATORS, "settings")
-        return _estimator(value["estimator"])(**_unpack_settings(value["settings"]))
-    if "object" in value:
-        _require(value["object"] in (*_LEARNERS, *_LOSSES), "settings")
-        home = learners if value["object"] in _LEARNERS else losses
-        fields = {name: _unpack_value(item) for name, item in value["fields"].items()}
-        return getattr(home, value["object"])(**fields)
-    return value.get("description")
-
-
-def _without_nan(value: Any) -> Any:
-    """The same with None for what is not a number, which JSON does not know."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _with_nan(value: Any) -> Any:
-    """The same with nan for None."""
-    if isinstance(value, dict):
-        return {key: _with_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_nan(item) for item in value]
-    return float("nan") if value is None else value
-
-
-def _estimator(name: str) -> Any:
-    """Class of an estimator that is on the list."""
-    import xtrellis
-
-    return getattr(xtrellis, name)
-
-
-# ---------------------------------------------------------------------- arrays small and sound
-
-
-def _smallest_integers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Integers, none negative, in the smallest type that holds them."""
-    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
-
-
-def _smallest_floats(values: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
-    """Floats in half precision if that loses nothing, else as they are."""
-    if values.size == 0 or float(np.abs(values).max()) > np.finfo(np.float16).max:
-        return values
-    half = values.astype(np.float16)
-    return half if bool((half == values).all()) else values
-
-
-def _integers(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    _require(array.dtype.kind in "iu", "integers")
-    return array.astype(np.int64)
-
-
-def _floats(array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    _require(array.dtype in (np.float16, np.float32), "weights")
-    return array.astype(np.float32, copy=False)
-
-
-def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**40:
-        raise ModelFileError(f"a number in it is not sound: {value!r}")
-    return value
-
-
-def _pack_counts(counts: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Counts, most of them small: a byte each, compressed, and those from 255 on their own."""
-    small = np.minimum(counts, 255).astype(np.uint8)
-    return _squeezed(small.tobytes()), _smallest_integers(counts[counts >= 255])
-
-
-def _unpack_counts(
-    small: npt.NDArray[Any], large: npt.NDArray[Any], n_counts: int
-) -> npt.NDArray[np.int64]:
-    counts = np.frombuffer(_unsqueezed(small, n_counts), np.uint8).astype(np.int64)
-    counts[counts == 255] = _integers(large)
-    _require(counts.min(initial=0) >= 0, "large counts")
-    return counts
-
-
-def _squeezed(content: bytes) -> npt.NDArray[np.uint8]:
-    """Bytes, compressed."""
-    return np.frombuffer(lzma.compress(content, preset=6), np.uint8)
-
-
-def _unsqueezed(array: npt.NDArray[Any], n_bytes: int) -> bytes:
-    """Bytes of a known number, out of compression; never more, whatever the file says."""
-    decompressor = lzma.LZMADecompressor(memlimit=2**28)
-    content = decompressor.decompress(array.tobytes(), n_bytes + 1)
-    _require(decompressor.eof and len(content) == n_bytes, "compressed part")
-    return content
-
-
-def _require(sound: bool | np.bool_, what: str) -> None:
+def _require(sound: bool, what: str) -> None:
     if not sound:
-        raise ModelFileError(f"its {what} does not fit the rest: the file was altered or damaged")
+        raise ModelFileError(f"{what or 'it'} is not sound: the file was altered or damaged")
+
+
+# ---------------------------------------------------------------------- classes and types
+
+
+@cache
+def find_class(name: str) -> Any:
+    """Class of a name in ``HOMES``."""
+    return getattr(importlib.import_module(HOMES[name]), name)
+
+
+def call_checked(cls: Any, parts: dict[str, Any], name: str) -> Any:
+    """Object of its parts, if their names and types are those that the class asks for."""
+    make, parameters, hints = _signature(cls)
+    named = {
+        key for key, parameter in parameters.items() if parameter.kind != parameter.VAR_KEYWORD
+    }
+    _require(parts.keys() <= named or len(named) < len(parameters), name)
+    for key, part in parts.items():
+        if key in hints and not is_of_type(part, hints[key]):
+            _require(False, _joined(name, key))
+    return make(**parts)
+
+
+@cache
+def _signature(cls: Any) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
+    """What makes objects of a class, its parameters and their types."""
+    if hasattr(cls, "from_parts"):
+        function = cls.from_parts
+        hints = typing.get_type_hints(function)
+    else:
+        function = cls
+        hints = typing.get_type_hints(cls)
+    return function, inspect.signature(function).parameters, hints
+
+
+def is_of_type(value: Any, hint: Any) -> bool:
+    """Whether a value is what a type annotation says, as far as plain values go.
+
+    >>> is_of_type((1.0, 2), tuple[float, ...]), is_of_type([1, "a"], list[int])
+    (True, False)
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if hint is None or hint is type(None):
+        return value is None
+    if origin in (typing.Union, types.UnionType):
+        return any(is_of_type(value, each) for each in arguments)
+    if origin is Literal:
+        return isinstance(value, str) and value in arguments
+    if origin is tuple:
+        if type(value) is not tuple:
+            return False
+        if arguments[-1] is Ellipsis:
+            arguments = (arguments[0],) * len(value)
+        return len(value) == len(arguments) and all(map(is_of_type, value, arguments))
+    if origin is list:
+        return type(value) is list and all(is_of_type(item, arguments[0]) for item in value)
+    if origin is dict:
+        return type(value) is dict and all(
+            is_of_type(key, arguments[0]) and is_of_type(item, arguments[1])
+            for key, item in value.items()
+        )
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and _has_scalars(value, get_args(arguments[1])[0])
+    if hint is float:
+        return type(value) in (float, int)
+    if hint in (int, bool, str):
+        return type(value) is hint
+    return isinstance(value, hint)
+
+
+def _has_scalars(array: npt.NDArray[Any], scalar: Any) -> bool:
+    """Whether the numbers of an array are of some NumPy type."""
+    return scalar is Any or issubclass(array.dtype.type, get_origin(scalar) or scalar)

@@ -24,19 +24,34 @@ Arrays = dict[str, npt.NDArray[Any]]
 _WIDE = 255  # a gap that does not fit one byte
 
 
+_NAMES = {
+    *("vertex_starts", "widths", "edges", "bias", "sizes", "gaps", "wide_gaps", "counts"),
+    *("columns", "twins", "values"),
+}
+
+
 class WeightsError(ValueError):
     """Weights in a file that cannot be right; the message names the array."""
 
 
-def pack_weights(weights: EdgeWeights) -> Arrays:
-    """Arrays to be written."""
+def pack_weights(weights: EdgeWeights) -> dict[str, Any]:
+    """Arrays to be written, and the numbers of features and edges."""
+    if weights.nonlinear:
+        column, _, estimator = weights.nonlinear[0]
+        raise ValueError(
+            f"edge {weights.edges[column]} has a {type(estimator).__name__}, which is not linear "
+            f"and cannot be saved without pickle: save the model with joblib, or use a linear "
+            f"learner"
+        )
     widths, sizes = np.diff(weights.column_starts), np.diff(weights.feature_starts)
     counts = np.diff(weights.entry_starts)
     gaps = np.diff(weights.features.astype(np.int64), prepend=0)
     firsts = weights.feature_starts[:-1][sizes > 0]
     gaps[firsts] = weights.features[firsts]
     is_full = counts == np.repeat(widths, sizes)
-    arrays: Arrays = {
+    parts: dict[str, Any] = {
+        "n_features": weights.n_features,
+        "n_edges": weights.n_edges,
         "vertex_starts": _smallest(weights.vertex_starts),
         "widths": _smallest(widths),
         "edges": _smallest(_edge_gaps(weights.edges)),
@@ -49,13 +64,18 @@ def pack_weights(weights: EdgeWeights) -> Arrays:
         "twins": _smallest(np.array(weights.twins)),
     }
     if weights.scales is None:
-        return {**arrays, "values": weights.values}
+        return {**parts, "values": weights.values}
     largest = np.repeat(weights.scales, np.diff(weights.entry_starts[weights.feature_starts]))
-    return {**arrays, "scales": weights.scales, "values": encode(weights.values, largest)}
+    return {**parts, "scales": weights.scales, "values": encode(weights.values, largest)}
 
 
 def unpack_weights(arrays: Arrays, n_edges: int, n_features: int) -> EdgeWeights:
     """Weights of checked arrays; raises a :class:`WeightsError` if one cannot be right."""
+    for name in _NAMES - arrays.keys():
+        raise WeightsError(f"weights.{name} is missing")
+    for name, array in arrays.items():
+        _require(name in {*_NAMES, "scales"} and isinstance(array, np.ndarray), name)
+    _require(0 < n_edges < 2**62 and 0 < n_features < 2**62, "n_edges")
     vertex_starts = _integers(arrays, "vertex_starts", highest=n_edges)
     widths = _integers(arrays, "widths", lowest=1, highest=min(n_edges, MAX_COLUMNS))
     sizes = _integers(arrays, "sizes", highest=n_features)

@@ -170,6 +170,19 @@ class EdgeWeights:
         default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64))
     )
 
+    def to_parts(self) -> dict[str, Any]:
+        """Parts of a model file; see ``weight_coding``."""
+        from .weight_coding import pack_weights
+
+        return pack_weights(self)
+
+    @classmethod
+    def from_parts(cls, n_features: int, n_edges: int, **arrays: Any) -> EdgeWeights:
+        """Weights of the parts of a model file, every bound checked."""
+        from .weight_coding import unpack_weights
+
+        return unpack_weights(arrays, n_edges, n_features)
+
     @property
     def n_edges(self) -> int:
         """Number of edges, those with a twin included."""
