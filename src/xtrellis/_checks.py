@@ -54,10 +54,14 @@ def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
 def check_pruning(max_drop: Any, threshold: Any) -> None:
     """Bounds that pruning can work with, or a ValueError that names the wrong one."""
     check_fraction("max_drop", max_drop)
-    if threshold is not None and not (
-        isinstance(threshold, Real) and 0 <= float(threshold) < np.inf
-    ):
-        raise ValueError(f"threshold must be at least 0 and finite, got {threshold!r}")
+    if threshold is not None:
+        check_threshold("threshold", threshold)
+
+
+def check_threshold(name: str, value: Any) -> None:
+    """A number from 0 up, or a ValueError that names the parameter."""
+    if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
+        raise ValueError(f"{name} must be at least 0 and finite, got {value!r}")
 
 
 def clamped_k(k: Any, n_classes: int) -> int:

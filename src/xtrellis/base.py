@@ -159,9 +159,9 @@ class TrellisPredictor(RowClassifier):
         return self.model_.loss
 
     @property
-    def probability_loss_(self) -> DecodingLoss:
+    def calibration_(self) -> Any:
         """Loss that probabilities are computed from."""
-        return self.model_.probability_loss
+        return self.model_.calibration
 
     @property
     def temperature_(self) -> float:

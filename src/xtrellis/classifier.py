@@ -97,6 +97,13 @@ class TrellisClassifier(TrellisPredictor):
         Share of the rows set aside for early stopping.
     n_iter_no_change : int, default=2
         Epochs without a better accuracy before training stops early.
+    prune_threshold : float or "auto", default="auto"
+        Weights of at most this size are dropped. "auto" finds the largest threshold that costs the
+        held-out rows at most a tenth of a point of accuracy and of top-5 accuracy; without held-out
+        rows it drops nothing.
+    weight_bits : {8, 32}, default=8
+        Bits of each weight in a model file. 8 rounds the weights when training ends, so that the
+        model predicts the same before it is saved and after it is loaded.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -112,7 +119,8 @@ class TrellisClassifier(TrellisPredictor):
     trellis_ : Trellis
     assignment_ : PathAssignment
     weights_ : EdgeWeights
-    loss_, probability_loss_ : decoding loss
+    loss_ : decoding loss
+    calibration_ : BestPaths or Tempered
     temperature_ : float
     history_ : History
     held_out_loss_ : float
@@ -157,6 +165,8 @@ class TrellisClassifier(TrellisPredictor):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 2,
+        prune_threshold: float | str = "auto",
+        weight_bits: int = 8,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -173,6 +183,8 @@ class TrellisClassifier(TrellisPredictor):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.prune_threshold = prune_threshold
+        self.weight_bits = weight_bits
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -183,13 +195,15 @@ class TrellisClassifier(TrellisPredictor):
 
         >>> TrellisClassifier.paper(10, random_state=0)
         TrellisClassifier(assignment='random', calibration=0.0, learner='arow',
-                          random_state=0, slice_width=10, training='independent')
+                          random_state=0, slice_width=10, training='independent',
+                          weight_bits=32)
         """
         settings: dict[str, Any] = {
             "training": "independent",
             "learner": "arow",
             "assignment": "random",
             "calibration": 0.0,
+            "weight_bits": 32,
         }
         return cls(slice_width, **{**settings, **parameters})
 

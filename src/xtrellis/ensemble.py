@@ -5,13 +5,8 @@ the others outvote it. With p_i(c | x) the probability of class c by trellis i o
 
     p(c | x) = (p_1(c | x) + ... + p_M(c | x)) / M.
 
-Its k best classes are found exactly without looking at all K, by Fagin's threshold algorithm: each
-trellis names its m best classes, and every class named is looked up in all trellises. A class that
-none has named is, with each trellis, at most as probable as the m-th that this one has named, so
-
-    p(c | x) <= tau = mean over i of (m-th largest p_i).
-
-Once k of the classes named are above tau no other can be among the k best; until then m doubles.
+A trellis votes with the probabilities of its five best classes; what they leave it divides evenly
+among all others. So the best classes of the mean are among those that some trellis has named.
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +23,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._arrays import FloatArray, IntArray, canonical_csr
+from ._arrays import IntArray, canonical_csr
 from ._checks import check_integer, check_jobs, check_pruning, clamped_k
 from ._memory import empty_table
 from ._threads import in_threads
@@ -40,19 +35,14 @@ from .base import (
     check_feature_names,
 )
 from .classifier import TrellisClassifier
-from .decoding.paths import checked_costs, k_shortest_paths, log_probabilities
-from .graph.assignment import PathAssignment
-from .graph.trellis import Trellis
+from .decoding.best_paths import N_BEST
 from .learning.pruning import Pruning, prune_together
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
 
-Result = TypeVar("Result")
 Floats = npt.NDArray[np.float64]
 
-_LEAST = 1e-290  # probabilities below are compared by their logarithms: they run out of digits
-_SLACK = 1e-9  # what rounding may do to a probability, as a share of it
-_ENTRIES = 2**20  # classes that are looked up at once, over all rows and trellises
+_ROWS = 4096  # that are predicted together
 
 
 class TrellisEnsemble(RowClassifier):
@@ -184,8 +174,7 @@ class TrellisEnsemble(RowClassifier):
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Floats]:
         """The k best classes of each row, best first, and their mean probabilities.
 
-        They are exact, and found in O(log K) per row. If there are fewer than k classes, all of
-        them are returned.
+        If there are fewer than k classes, all of them are returned.
 
         Returns
         -------
@@ -194,73 +183,69 @@ class TrellisEnsemble(RowClassifier):
         """
         now, rows = self._checked_rows(X)
         k = clamped_k(k, len(now.classes_))
-        parts = now._by_chunks(now._models(), rows, lambda views: best_of_mean(views, k))
-        encoded, probabilities = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        encoded, probabilities = now._best(now._models(), rows, k)
         return now.classes_[encoded], probabilities
 
     def predict_proba(self, X: Any) -> Floats:
         """Mean probabilities of all K classes, (n_samples, n_classes)."""
-        return self._of_all_classes(X, mean_probabilities)
+        now, rows = self._checked_rows(X)
+        table = empty_table(rows.shape[0], len(now.classes_))
+
+        def fill(votes: list[Votes], part: slice) -> None:
+            table[part] = np.sum([vote.others for vote in votes], axis=0)[:, np.newaxis]
+            for vote in votes:
+                own = np.take_along_axis(table[part], vote.classes, axis=1)
+                own += vote.probabilities - vote.others[:, np.newaxis]
+                np.put_along_axis(table[part], vote.classes, own, axis=1)
+            table[part] /= len(votes)
+
+        now._by_parts(now._models(), rows, fill)
+        return table
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the mean probabilities of all K classes."""
-        return self._of_all_classes(X, log_mean_probabilities)
+        table = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return np.log(table, out=table)
 
     def decision_function(self, X: Any) -> Floats:
         """Logarithms of the mean probabilities; of two classes, the log-odds of the second."""
         scores = self.predict_log_proba(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def _of_all_classes(self, X: Any, mean: Callable[[Floats], Floats]) -> Floats:
-        """Some mean over the trellises for every class."""
-        now, rows = self._checked_rows(X)
-        every = np.arange(len(now.classes_))[np.newaxis]
-        table = empty_table(rows.shape[0], every.size)
-
-        def fill(views: list[View], part: slice) -> None:
-            table[part] = mean(look_up(views, every))
-
-        now._fill_chunks(now._models(), rows, fill, per_row=every.size)
-        return table
-
     def _models(self) -> list[TrellisModel]:
         return [member.model_ for member in self.estimators_]
 
     def _classify(self, models: Sequence[TrellisModel], rows: Any) -> IntArray:
-        """Classes of checked rows."""
-        best = np.empty(rows.shape[0], np.int64)
+        """Numbers of the best classes of checked rows."""
+        return self._best(models, rows, 1)[0][:, 0]
 
-        def fill(views: list[View], part: slice) -> None:
-            best[part] = best_of_mean(views, 1)[0][:, 0]
+    def _best(self, models: Sequence[TrellisModel], rows: Any, k: int) -> tuple[IntArray, Floats]:
+        """The k best classes of checked rows, and their mean probabilities."""
+        encoded = np.empty((rows.shape[0], k), np.int64)
+        probabilities = np.empty((rows.shape[0], k))
 
-        self._fill_chunks(models, rows, fill)
-        return best
+        def fill(votes: list[Votes], part: slice) -> None:
+            encoded[part], probabilities[part] = best_of_mean(votes, models[0].n_classes, k)
 
-    def _by_chunks(
-        self, models: Sequence[TrellisModel], rows: Any, function: Callable[[list[View]], Result]
-    ) -> list[Result]:
-        """Results of a function of what all trellises say of some rows, chunk by chunk."""
-        return self._fill_chunks(models, rows, lambda views, part: function(views))
+        self._by_parts(models, rows, fill)
+        return encoded, probabilities
 
-    def _fill_chunks(
+    def _by_parts(
         self,
         models: Sequence[TrellisModel],
         rows: Any,
-        function: Callable[[list[View], slice], Result],
-        per_row: int = 0,
-    ) -> list[Result]:
-        """The same for a function that also takes which rows they are."""
-        n_edges = max(model.trellis.n_edges for model in models)
-        size = max(64, 2**18 // max(n_edges, per_row))
-        n_chunks = max(1, -(-rows.shape[0] // size))
-        cuts = np.linspace(0, rows.shape[0], n_chunks + 1).astype(int)
+        use: Callable[[list[Votes], slice], None],
+    ) -> None:
+        """Call a function with the votes of all trellises on some rows, and which rows they are."""
+        cuts = [*range(0, rows.shape[0], _ROWS), rows.shape[0]]
 
-        def of_chunk(cut: tuple[int, int]) -> Result:
-            chunk = rows if n_chunks == 1 else canonical_csr(rows[cut[0] : cut[1]])
-            return function([view_of(model, chunk) for model in models], slice(*cut))
+        def of_part(cut: tuple[int, int]) -> None:
+            part = rows if len(cuts) == 2 else canonical_csr(rows[cut[0] : cut[1]])
+            use([votes_of(model, part) for model in models], slice(*cut))
 
         n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
-        return in_threads(of_chunk, pairwise(cuts), n_jobs)
+        in_threads(of_part, pairwise(cuts), n_jobs)
 
     # ------------------------------------------------------------------ a smaller model
 
@@ -307,122 +292,52 @@ def _with_weights(
     return [replace(model, weights=own) for model, own in zip(models, weights, strict=True)]
 
 
-# ---------------------------------------------------------------------- what one trellis says
+# ---------------------------------------------------------------------- votes
 
 
-class View(NamedTuple):
-    """What a trellis says of some rows: ``p(path) ~ exp(-cost)``, and which class is which path."""
+class Votes(NamedTuple):
+    """What a trellis says of some rows."""
 
-    trellis: Trellis
-    assignment: PathAssignment
-    costs: FloatArray  # (n_rows, n_edges)
-
-
-def view_of(model: TrellisModel, rows: Any) -> View:
-    """What a model says of checked rows."""
-    margins = model.weights.margins(rows)
-    costs = checked_costs(model.trellis, margins, model.probability_loss)
-    return View(model.trellis, model.assignment, costs)
+    classes: IntArray  # (n_rows, n_best): numbers of the best classes
+    probabilities: Floats  # (n_rows, n_best)
+    others: Floats  # (n_rows,): probability of each class that is not named
 
 
-def look_up(views: Sequence[View], codes: IntArray) -> Floats:
-    """Log-probabilities of given classes, (n_rows, c) or (1, c), by each: (n_views, n_rows, c)."""
-    return np.stack(
-        [
-            log_probabilities(trellis, costs, assignment.path_of_class[codes])
-            for trellis, assignment, costs in views
-        ]
-    )
+def votes_of(model: TrellisModel, rows: Any) -> Votes:
+    """Votes of a model on checked rows."""
+    n_best = min(N_BEST, model.n_classes)
+    classes, log_p = model.top_k(rows, n_best)
+    probabilities = np.exp(log_p)
+    left = np.maximum(1 - probabilities.sum(axis=1), 0)
+    return Votes(classes, probabilities, left / max(model.n_classes - n_best, 1))
 
 
-def mean_probabilities(log_p: Floats) -> Floats:
-    """Mean over the first axis of ``exp(log_p)``, added up in order: the same bits everywhere."""
-    total = np.exp(log_p[0])
-    for each in log_p[1:]:
-        total += np.exp(each)
-    return total / len(log_p)
+def best_of_mean(votes: Sequence[Votes], n_classes: int, k: int) -> tuple[IntArray, Floats]:
+    """The k classes of the largest mean probability, the first of equal ones first."""
+    named = np.concatenate([vote.classes for vote in votes], axis=1)
+    total = np.zeros(named.shape)
+    for vote in votes:
+        matches = named[:, :, np.newaxis] == vote.classes[:, np.newaxis]
+        own = (matches * vote.probabilities[:, np.newaxis]).sum(axis=2)
+        total += np.where(matches.any(axis=2), own, vote.others[:, np.newaxis])
+    if k > votes[0].classes.shape[1]:
+        return _best_with_others(votes, named, total, n_classes, k)
+    order = np.argsort(named, axis=1, kind="stable")  # so that equal classes are neighbours
+    named, total = (np.take_along_axis(each, order, axis=1) for each in (named, total))
+    total[:, 1:][named[:, 1:] == named[:, :-1]] = -1.0
+    best = np.argsort(-total, axis=1, kind="stable")[:, :k]
+    found, sums = (np.take_along_axis(each, best, axis=1) for each in (named, total))
+    return found, sums / len(votes)
 
 
-def log_mean_probabilities(log_p: Floats) -> Floats:
-    """Logarithm of the same, finite even where the mean is too small for a number."""
-    return np.logaddexp.reduce(log_p, axis=0) - np.log(len(log_p))
-
-
-# ---------------------------------------------------------------------- the best of the mean
-
-
-def best_of_mean(views: Sequence[View], k: int) -> tuple[IntArray, Floats]:
-    """The k classes of largest mean probability of each row, best first, and these means.
-
-    Of classes with the same mean, the one with the lowest number comes first.
-    """
-    n_rows, n_classes = len(views[0].costs), views[0].trellis.n_classes
-    codes, means = np.empty((n_rows, k), np.int64), np.empty((n_rows, k))
-    waiting, m = np.arange(n_rows), max(2 * k, 4)
-    while len(waiting):
-        m = min(m, n_classes)
-        size = max(1, _ENTRIES // (len(views) * len(views) * m))
-        late = []
-        for start in range(0, len(waiting), size):
-            rows = waiting[start : start + size]
-            some = views if len(rows) == n_rows else [_rows_of(view, rows) for view in views]
-            codes[rows], means[rows], certain = _best_of_named(some, k, m)
-            late.append(rows[~certain])
-        waiting, m = np.concatenate(late), 2 * m
-    return codes, means
-
-
-def _best_of_named(
-    views: Sequence[View], k: int, m: int
-) -> tuple[IntArray, Floats, npt.NDArray[np.bool_]]:
-    """The k best of the classes that views name, m each; and whether they are the best of all."""
-    n_rows, n_classes = len(views[0].costs), views[0].trellis.n_classes
-    if len(views) * m >= n_classes:  # looking all of them up is less work
-        log_p = look_up(views, np.arange(n_classes)[np.newaxis])
-        codes = np.broadcast_to(np.arange(n_classes), (n_rows, n_classes))
-        best, means, _ = _first_k(codes, log_p, k)
-        return best, means, np.ones(n_rows, bool)
-    codes = np.concatenate([_named(view, m) for view in views], axis=1)
-    log_p = look_up(views, codes)
-    best, means, least = _first_k(codes, log_p, k)
-    last = np.stack([own[:, (i + 1) * m - 1] for i, own in enumerate(log_p)])  # each one's m-th
-    bound = _ranks(last, mean_probabilities(last))
-    # Above, not at it: a class not named that is as probable may come first by its number.
-    return best, means, least > bound + _SLACK * np.abs(bound)
-
-
-def _named(view: View, m: int) -> IntArray:
-    """The m best classes of a view, best first."""
-    paths, _ = k_shortest_paths(view.trellis, view.costs, m)
-    return view.assignment.class_of_path[paths]
-
-
-def _first_k(codes: IntArray, log_p: Floats, k: int) -> tuple[IntArray, Floats, Floats]:
-    """The k best of given classes, of which some may be given twice; means; the k-th one's rank."""
-    means = mean_probabilities(log_p)
-    ranks = _ranks(log_p, means)
-    order = np.lexsort((codes, -ranks), axis=-1)
-    codes = np.take_along_axis(codes, order, axis=1)
-    means, ranks = (np.take_along_axis(each, order, axis=1) for each in (means, ranks))
-    first = np.ones(codes.shape, bool)
-    first[:, 1:] = codes[:, 1:] != codes[:, :-1]
-    taken = first & (np.cumsum(first, axis=1) <= k)
-    shape = len(codes), k
-    return codes[taken].reshape(shape), means[taken].reshape(shape), ranks[taken][k - 1 :: k]
-
-
-def _ranks(log_p: Floats, means: Floats) -> Floats:
-    """Numbers in the order of the means: these themselves, or of tiny ones their logarithms.
-
-    All probabilities are positive, all logarithms of tiny ones negative.
-    """
-    tiny = means < _LEAST
-    if not tiny.any():
-        return means
-    ranks = means.copy()
-    ranks[tiny] = log_mean_probabilities(log_p[:, tiny])
-    return ranks
-
-
-def _rows_of(view: View, rows: IntArray) -> View:
-    return view._replace(costs=view.costs[rows])
+def _best_with_others(
+    votes: Sequence[Votes], named: IntArray, total: Floats, n_classes: int, k: int
+) -> tuple[IntArray, Floats]:
+    """The same where classes that no trellis has named may be among the k best."""
+    found, sums = np.empty((len(named), k), np.int64), np.empty((len(named), k))
+    for i in range(len(named)):
+        scores = np.full(n_classes, sum(vote.others[i] for vote in votes))
+        scores[named[i]] = total[i]
+        found[i] = np.argsort(-scores, kind="stable")[:k]
+        sums[i] = scores[found[i]]
+    return found, sums / len(votes)

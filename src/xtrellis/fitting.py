@@ -19,18 +19,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ._arrays import Float32Array, IntArray, canonical_csr
+from ._arrays import Float32Array, FloatArray, IntArray, canonical_csr
 from ._checks import (
     check_fraction,
     check_integer,
     check_jobs,
     check_magnitudes,
+    check_threshold,
     class_weights,
     row_weights,
     weighted,
 )
 from ._progress import training_progress
 from .decoding import calibration
+from .decoding.best_paths import N_BEST, BestPaths, fit_best_paths
 from .decoding.losses import DecodingLoss, get_loss
 from .graph.assignment import (
     PathAssignment,
@@ -41,6 +43,7 @@ from .graph.assignment import (
 from .graph.codebook import Code
 from .graph.trellis import Trellis
 from .learning.learners import Learner, get_learner
+from .learning.pruning import find_threshold
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
 from .learning.training import History, Report, ResidentBlocks, run_epochs, train_edges
 from .model.weights import EdgeWeights
@@ -50,6 +53,10 @@ if TYPE_CHECKING:
     from .classifier import TrellisClassifier
 
 _SAMPLE = 2_000  # training rows that the training error is measured on
+_HELD_OUT_SAMPLE = 5_000  # held-out rows, at most, that losses and thresholds are fitted on
+_TEMPERATURE_SAMPLE = 1_000  # of them, where the margins of all edges are needed
+_FLOOR = 0.01  # of a block's largest weight: smaller ones are dropped when the block is finished
+_PRUNING_LOSS = 0.001  # accuracy on held-out rows that the automatic threshold may cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +136,10 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
     if estimator.epochs is not None:
         check_integer("epochs", estimator.epochs, 1)
     check_integer("n_iter_no_change", estimator.n_iter_no_change, 1)
+    if estimator.weight_bits not in (8, 32):
+        raise ValueError(f"weight_bits must be 8 or 32, got {estimator.weight_bits!r}")
+    if estimator.prune_threshold != "auto":
+        check_threshold("prune_threshold", estimator.prune_threshold)
     check_fraction("calibration", estimator.calibration)
     check_fraction("validation_fraction", estimator.validation_fraction)
     if isinstance(estimator.assignment, str) and estimator.assignment not in (
@@ -237,14 +248,62 @@ def _train_and_calibrate(
     rows = prepare_rows(trellis, data.X, paths, data.sample_weight, held_out, rng)
     training: Any = estimator.training
     seed = int(rng.randint(2**31))
+    floor = _FLOOR if prunes_automatically(estimator) and held_out.any() else 0.0
     with training_progress(estimator.verbose) as report:
         trained = train_edges(
-            trellis, rows, training, learner, estimator.epochs, estimator.n_jobs, seed, report
+            *(trellis, rows, training, learner, estimator.epochs, estimator.n_jobs, seed, report),
+            floor=floor,
         )
+    threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
     model = uncalibrated(estimator, data.classes, trellis, assignment, trained.weights)
-    held_out_margins = trained.margins, rows.paths[rows.sample], rows.sample_weight[rows.sample]
-    model, loss = _calibrated(estimator, model, *held_out_margins, measure_held_out_loss)
+    loss = float("nan")
+    if trained.before is not None:
+        sample = data[rng.permutation(np.flatnonzero(held_out))[:_HELD_OUT_SAMPLE]]
+        before = replace(model, weights=trained.before.above(threshold))
+        if prunes_automatically(estimator):
+            before = _with_fitted_loss(estimator, before, sample)
+            threshold = choose_threshold(before, sample, estimator.n_jobs)
+            before = replace(before, weights=before.weights.above(threshold))
+        before, loss = _calibrated(estimator, before, sample, measure_held_out_loss)
+        model = replace(model, loss=before.loss, calibration=before.calibration)
+    model = replace(model, weights=stored(estimator, trained.weights.above(threshold)))
     return FittedTrellis(model, trained.history, loss)
+
+
+def prunes_automatically(estimator: TrellisClassifier) -> bool:
+    """Whether the threshold below which weights are dropped is found on held-out rows."""
+    return isinstance(estimator.prune_threshold, str)
+
+
+def stored(estimator: TrellisClassifier, weights: EdgeWeights) -> EdgeWeights:
+    """Weights as the model keeps them."""
+    return weights.rounded() if estimator.weight_bits == 8 else weights
+
+
+def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None) -> float:
+    """Largest threshold that costs these rows next to nothing.
+
+    At most a tenth of a point of accuracy, and as much of top-5 accuracy: predictions alone would
+    not show that the classes behind the best one had become noise.
+    """
+    truth = data.y_encoded[:, np.newaxis]
+    share = data.sample_weight / data.sample_weight.sum()
+    k = min(5, model.n_classes)
+
+    def accuracies(weights: list[EdgeWeights]) -> FloatArray:
+        best, _ = replace(model, weights=weights[0]).top_k(data.X, k, n_jobs)
+        hits = best == truth
+        return np.array([share @ hits[:, 0], share @ hits.any(axis=1)])
+
+    full = accuracies([model.weights])
+    threshold, _ = find_threshold(
+        [model.weights],
+        lambda weights: float((accuracies(weights) - full).min()),
+        _PRUNING_LOSS,
+        n_steps=6,
+        least_share=0.01,
+    )
+    return threshold
 
 
 def _train_by_epochs(
@@ -264,7 +323,7 @@ def _train_by_epochs(
             f"{estimator.validation_fraction} of {len(data.y_encoded)} rows leaves none"
         )
     inside, outside = data[~validation], data[validation]
-    paths, outside_paths = (assignment.path_of_class[part.y_encoded] for part in (inside, outside))
+    paths = assignment.path_of_class[inside.y_encoded]
     none = np.zeros(len(paths), bool)
     rows = prepare_rows(trellis, inside.X, paths, inside.sample_weight, none, rng)
     training: Any = estimator.training
@@ -276,11 +335,14 @@ def _train_by_epochs(
 
     def stop(loss: float, report: Report | None) -> bool:
         nonlocal best
-        model = uncalibrated(estimator, data.classes, trellis, assignment, blocks.weights())
+        weights = blocks.weights()
+        if not prunes_automatically(estimator):
+            weights = weights.above(float(estimator.prune_threshold))
+        weights = stored(estimator, weights)
+        model = uncalibrated(estimator, data.classes, trellis, assignment, weights)
         held_out_loss = float("nan")
         if estimator.calibration:
-            validated = model.margins(outside.X), outside_paths, outside.sample_weight
-            model, held_out_loss = _calibrated(estimator, model, *validated, measure_held_out_loss)
+            model, held_out_loss = _calibrated(estimator, model, outside, measure_held_out_loss)
         right = model.classify(outside.X, estimator.n_jobs) == outside.y_encoded
         accuracies.append(float(np.average(right, weights=outside.sample_weight)))
         if report is not None:
@@ -310,34 +372,57 @@ def uncalibrated(
         loss = get_loss(estimator.decoding, code=code)
     else:
         loss = calibration.LOCAL if code == "ternary" else get_loss("exponential")
-    return TrellisModel(classes, trellis, assignment, weights, loss, loss, code)
+    model = TrellisModel(
+        classes, trellis, assignment, weights, loss, calibration.Tempered(loss, 1.0), code
+    )
+    return replace(model, calibration=BestPaths()) if model.is_lazy else model
 
 
 def _calibrated(
     estimator: TrellisClassifier,
     model: TrellisModel,
-    margins: Float32Array,
-    paths: IntArray,
-    sample_weight: Float32Array,
+    data: LabelledRows,
     measure_held_out_loss: bool,
 ) -> tuple[TrellisModel, float]:
-    """The model with losses fitted on margins of rows that the weights were trained without.
+    """The model with losses fitted on rows that its weights were trained without.
 
     Also the mean of -log2 p(true class) on these rows, if wanted.
     """
-    if len(paths) == 0:
+    if len(data.y_encoded) == 0:
         return model, float("nan")
-    held_out = (model.trellis, margins, paths, sample_weight)
-    loss = model.loss
-    if model.code == "ternary" and decodes_automatically(estimator):
-        loss = calibration.fit_softmax(*held_out, estimator.n_jobs)
-    temperature = calibration.fit_temperature(*held_out, loss, estimator.n_jobs)
-    model = replace(model, loss=loss, probability_loss=calibration.Tempered(loss, temperature))
+    model = _with_fitted_loss(estimator, model, data)
+    paths, trellis = model.assignment.path_of_class[data.y_encoded], model.trellis
+    if model.is_lazy:
+        best, costs, _ = model.k_best(data.X, min(N_BEST, model.n_classes))
+        hits = best == paths[:, np.newaxis]
+        rank = np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
+        fitted: Any = fit_best_paths(costs, rank, data.sample_weight, model.n_classes)
+    else:
+        some = data[np.arange(len(paths))[:_TEMPERATURE_SAMPLE]]
+        temperature = calibration.fit_temperature(
+            trellis,
+            model.margins(some.X),
+            paths[: len(some.y_encoded)],
+            some.sample_weight,
+            model.loss,
+            estimator.n_jobs,
+        )
+        fitted = calibration.Tempered(model.loss, temperature)
+    model = replace(model, calibration=fitted)
     if not measure_held_out_loss:
         return model, float("nan")
-    return model, calibration.log_loss(
-        model.trellis, [margins], paths, model.probability_loss, sample_weight
-    )
+    return model, model.log_loss(data.X, data.y_encoded, data.sample_weight)
+
+
+def _with_fitted_loss(
+    estimator: TrellisClassifier, model: TrellisModel, data: LabelledRows
+) -> TrellisModel:
+    """The model with the softmax that suits its weights best, if the loss is left to us."""
+    if model.code != "ternary" or not decodes_automatically(estimator):
+        return model
+    paths = model.assignment.path_of_class[data.y_encoded]
+    rows = model.weights, data.X, paths, data.sample_weight
+    return replace(model, loss=calibration.fit_softmax(model.trellis, *rows, estimator.n_jobs))
 
 
 def _training_error(model: TrellisModel, data: LabelledRows, rng: np.random.RandomState) -> float:

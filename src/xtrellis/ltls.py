@@ -18,7 +18,7 @@ from ._checks import check_fraction, check_integer, check_jobs
 from ._progress import training_progress
 from .base import TrellisPredictor, built_aside
 from .decoding import calibration
-from .decoding.losses import DecodingLoss, get_loss
+from .decoding.losses import get_loss
 from .decoding.paths import layout
 from .fitting import LabelledRows, labelled_rows
 from .graph.assignment import GreedyAssignment, PathAssignment
@@ -95,7 +95,7 @@ class LTLSClassifier(TrellisPredictor):
 
     def _fit(self, data: LabelledRows, rng: np.random.RandomState) -> tuple[TrellisModel, History]:
         """Train on all rows; before that without some of them, to fit the temperature on those."""
-        probability_loss: DecodingLoss = get_loss("log")
+        probability_loss = calibration.Tempered(get_loss("log"), 1.0)
         held_out = hold_out_rows(data.y_encoded, self.calibration, rng)
         if held_out.any():
             model, _ = self._train(data[~held_out], probability_loss, rng)
@@ -107,11 +107,11 @@ class LTLSClassifier(TrellisPredictor):
                 outside.sample_weight,
                 probability_loss,
             )
-            probability_loss = calibration.Tempered(probability_loss, temperature)
+            probability_loss = calibration.Tempered(probability_loss.loss, temperature)
         return self._train(data, probability_loss, rng)
 
     def _train(
-        self, data: LabelledRows, probability_loss: DecodingLoss, rng: np.random.RandomState
+        self, data: LabelledRows, probability_loss: calibration.Tempered, rng: np.random.RandomState
     ) -> tuple[TrellisModel, History]:
         """Weights and assignment from all of these rows."""
         n_classes = len(data.classes)

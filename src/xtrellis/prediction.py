@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import Float32Array, FloatArray, IntArray, canonical_csr
+from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
+from .decoding.best_paths import N_BEST, BestPaths
 from .decoding.calibration import Tempered
-from .decoding.lazy import is_bounded, search_settings
+from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import (
     checked_costs,
@@ -52,8 +53,8 @@ class TrellisModel:
     weights : EdgeWeights
     loss : decoding loss
         What paths are compared by.
-    probability_loss : decoding loss
-        What probabilities are computed from: ``p(path) ~ exp(-cost)``.
+    calibration : BestPaths or Tempered
+        How costs become probabilities: those of the best paths, or of all.
     code : {"binary", "ternary"}
         The paper's code, or that of local training.
     """
@@ -63,7 +64,7 @@ class TrellisModel:
     assignment: PathAssignment
     weights: EdgeWeights
     loss: DecodingLoss
-    probability_loss: DecodingLoss
+    calibration: BestPaths | Tempered
     code: Code
 
     def __post_init__(self) -> None:
@@ -81,8 +82,7 @@ class TrellisModel:
     @property
     def temperature(self) -> float:
         """What path costs are divided by before they become probabilities."""
-        loss = self.probability_loss
-        return float(loss.temperature) if isinstance(loss, Tempered) else 1.0
+        return self.calibration.temperature
 
     # ------------------------------------------------------------------ margins
 
@@ -188,40 +188,83 @@ class TrellisModel:
 
     # ------------------------------------------------------------------ probabilities
 
-    def top_k(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    def top_k(
+        self, X: Any, k: int, n_jobs: int | None = None
+    ) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Numbers of the k best classes of each row, best first, and their log-probabilities."""
         n_rows = X.shape[0]
         paths, log_p = np.empty((n_rows, k), np.int64), np.empty((n_rows, k))
-        start = 0
-        for margins in self.margin_batches(X):
-            part = slice(start, start + len(margins))
-            start = part.stop
-            costs = checked_costs(self.trellis, margins, self.loss)
-            paths[part], _ = k_shortest_paths(self.trellis, costs, k)
-            costs = self._probability_costs(margins, costs)
-            log_p[part] = log_probabilities(self.trellis, costs, paths[part])
+        find = self._best_few if isinstance(self.calibration, BestPaths) else self._best_of_all
+
+        def fill(cut: tuple[int, int]) -> None:
+            part = slice(*cut)
+            paths[part], log_p[part] = find(canonical_csr(X[part]), k)
+
+        size = max(64, _CHUNK // self.trellis.n_edges)
+        cuts = [*range(0, n_rows, size), n_rows]
+        in_threads(fill, pairwise(cuts), n_jobs)
         return self.assignment.class_of_path[paths], log_p
 
-    def _probability_costs(self, margins: Float32Array, costs: FloatArray) -> FloatArray:
-        """Costs that probabilities are computed from, given those that paths are compared by."""
-        loss = self.probability_loss
-        if loss is self.loss:
-            return costs
-        if isinstance(loss, Tempered) and loss.loss == self.loss:
-            return costs * float(1 / loss.temperature)
-        return checked_costs(self.trellis, margins, loss)
+    def _best_few(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+        """Best paths and their log-probabilities, from a few vertices."""
+        assert isinstance(self.calibration, BestPaths)
+        paths, costs, logs = self.k_best(X, max(k, min(N_BEST, self.n_classes)))
+        log_p = self.calibration.log_probabilities(costs, logs, self.n_classes)
+        return paths[:, :k], log_p[:, :k]
+
+    def _best_of_all(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+        """Best paths and their log-probabilities, from the margins of all edges."""
+        assert isinstance(self.calibration, Tempered)
+        margins = self.weights.margins(X)
+        costs = checked_costs(self.trellis, margins, self.loss)
+        paths, _ = k_shortest_paths(self.trellis, costs, k)
+        if self.calibration.loss == self.loss:
+            costs = costs * float(1 / self.calibration.temperature)
+        else:
+            costs = checked_costs(self.trellis, margins, self.calibration)
+        return paths, log_probabilities(self.trellis, costs, paths)
+
+    def log_loss(self, X: Any, y_encoded: IntArray, sample_weight: Any = None) -> float:
+        """Mean of -log2 p(true class); classes beyond the 20 best share what those leave."""
+        k = min(20, self.n_classes)
+        best, log_p = self.top_k(X, k)
+        hits = best == y_encoded[:, np.newaxis]
+        left = np.maximum(1 - np.exp(log_p).sum(axis=1), 1e-12) / max(self.n_classes - k, 1)
+        own = np.where(hits.any(axis=1), np.where(hits, log_p, 0).sum(axis=1), np.log(left))
+        return float(-np.average(own, weights=sample_weight) / np.log(2))
 
     def log_probabilities(self, X: Any) -> npt.NDArray[np.float64]:
         """Log-probabilities of all classes, (n, n_classes)."""
         table = empty_table(X.shape[0], self.n_classes)
-        paths = self.assignment.path_of_class[np.newaxis]
         start = 0
-        for margins in self.margin_batches(X, per_row=self.n_classes):
-            part = slice(start, start + len(margins))
-            start = part.stop
-            costs = checked_costs(self.trellis, margins, self.probability_loss)
-            table[part] = log_probabilities(self.trellis, costs, paths)
+        for part in self._row_chunks(X, per_row=self.n_classes):
+            rows = slice(start, start + part.shape[0])
+            start = rows.stop
+            if isinstance(self.calibration, BestPaths):
+                self._fill_from_best(part, table[rows])
+            else:
+                costs = checked_costs(self.trellis, self.weights.margins(part), self.calibration)
+                every = self.assignment.path_of_class[np.newaxis]
+                table[rows] = log_probabilities(self.trellis, costs, every)
         return table
+
+    def _fill_from_best(self, X: Any, table: npt.NDArray[np.float64]) -> None:
+        """Log-probabilities of all classes: the best by their costs, the others share the rest."""
+        assert isinstance(self.calibration, BestPaths)
+        n_best = min(N_BEST, self.n_classes)
+        paths, costs, _ = self.k_best(X, n_best)
+        best, left = self.calibration.probabilities(costs, complete=n_best == self.n_classes)
+        softmax = normalised(self.loss)
+        edge_costs = checked_costs(self.trellis, self.weights.margins(X), softmax)
+        every = self.assignment.path_of_class[np.newaxis]
+        table[:] = log_probabilities(self.trellis, edge_costs, every)
+        classes = self.assignment.class_of_path[paths]
+        np.put_along_axis(table, classes, -np.inf, axis=1)
+        with np.errstate(divide="ignore"):
+            others = np.logaddexp.reduce(table, axis=1)
+            shift = np.log(left) - np.where(np.isfinite(others), others, 0)
+            table += shift[:, np.newaxis]
+            np.put_along_axis(table, classes, np.log(best), axis=1)
 
 
 @dataclass(frozen=True)

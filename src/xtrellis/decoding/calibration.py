@@ -12,14 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import FloatArray, IntArray
+from .._arrays import FloatArray, IntArray, canonical_csr
 from .._checks import check_positive
 from .._threads import in_threads
 from ..graph.trellis import Trellis
+from ..model.weights import EdgeWeights
 from .losses import DecodingLoss, VertexSoftmax
 from .paths import checked_costs, layout, path_log_probabilities
 
@@ -56,22 +58,26 @@ class Tempered:
 
 def fit_softmax(
     trellis: Trellis,
-    margins: FloatArray,
+    weights: EdgeWeights,
+    X: Any,
     paths: IntArray,
-    weights: FloatArray,
+    sample_weight: FloatArray,
     n_jobs: int | None = None,
 ) -> VertexSoftmax:
-    """Softmax under which the edges that these rows' paths take are most likely."""
-    steps = [_choices(trellis, margins, paths, step) for step in range(trellis.n_slices + 1)]
-    unit = float(weights.mean())
+    """Softmax under which the edges that these rows' paths take are most likely.
+
+    Only the margins of the vertices on a row's own path are computed.
+    """
+    steps = [_choices(trellis, weights, X, paths, step) for step in range(trellis.n_slices)]
+    unit = float(sample_weight.mean())
 
     def fit_step(power_and_step: tuple[int, int]) -> tuple[float, float]:
         power, step = power_and_step
-        scores, taken, rows = steps[step]
-        if len(rows) == 0 or scores.shape[1] < 2:
+        margins, taken, rows = steps[step]
+        if len(rows) == 0 or margins.shape[1] < 2:
             return _STARTS[power], 0.0
-        z = scores if power == 0 else -(np.maximum(0, 1 - scores) ** power)
-        return _minimise(_softmax_loss(z, taken, weights[rows]), _STARTS[power], unit)
+        z = margins if power == 0 else -(np.maximum(0, 1 - margins) ** power)
+        return _minimise(_softmax_loss(z, taken, sample_weight[rows]), _STARTS[power], unit)
 
     cases = list(product(_STARTS, range(len(steps))))
     fitted = dict(zip(cases, in_threads(fit_step, cases, n_jobs), strict=True))
@@ -80,9 +86,10 @@ def fit_softmax(
         found = [fitted[power, step] for step in range(len(steps))]
         total = sum(loss for _, loss in found)
         if total < least:
-            temperatures = tuple(temperature for temperature, _ in found)
+            temperatures = (*(temperature for temperature, _ in found), _STARTS[power])
             best, least = replace(LOCAL, temperature=temperatures, power=power), total
-    return best
+    # Of the margins themselves only a full normalisation keeps all costs above zero.
+    return best if best.power else replace(best, normalisation=1.0)
 
 
 def fit_temperature(
@@ -159,29 +166,31 @@ def log_loss(
 
 
 def _choices(
-    trellis: Trellis, margins: FloatArray, paths: IntArray, step: int
+    trellis: Trellis, weights: EdgeWeights, X: Any, paths: IntArray, step: int
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Margins at the vertex that each path decides at in this step, and which edge it takes.
 
-    Returns a row for each path that gets so far, with -inf where its vertex has no exit.
+    Returns a row for each path that gets so far and has a choice there, with -inf behind the last
+    edge of its vertex.
     """
     taken = trellis.path_edges(paths)[:, step]
     rows = np.flatnonzero(taken >= 0)
-    taken = taken[rows]
     if step == 0:
-        return margins[rows, : trellis.slice_width].astype(np.float64), taken, rows
-    index = step - 1
-    size = (*trellis.slice_sizes, 0)[step]
-    vertex = trellis.path_vertices(paths)[rows, index]
-    first = trellis.inner_start(index) + vertex * size
-    columns = first[:, np.newaxis] + np.arange(size)
-    inner = np.take_along_axis(margins[rows], columns, axis=1)
-    exits = trellis.exit_start(index) + np.minimum(vertex, max(trellis.digits[index] - 1, 0))
-    exits = np.minimum(exits, trellis.n_edges - 1)
-    leaving = np.where(vertex < trellis.digits[index], margins[rows, exits], -np.inf)
-    table = np.concatenate([inner, leaving[:, np.newaxis]], axis=1).astype(np.float64)
-    leaves = taken >= trellis.exit_start(trellis.n_slices - 1)  # exits have the highest numbers
-    return table, np.where(leaves, size, taken - first), rows
+        vertices = np.zeros(len(rows), np.int64)
+    else:
+        vertices = (
+            1 + (step - 1) * trellis.slice_width + trellis.path_vertices(paths)[rows, step - 1]
+        )
+    first, last = (weights.column_starts[weights.vertex_starts[vertices + each]] for each in (0, 1))
+    choice = last - first > 1
+    rows, vertices, first, last = rows[choice], vertices[choice], first[choice], last[choice]
+    if len(rows) == 0:
+        return np.empty((0, 0)), rows, rows
+    margins = np.full((len(rows), int((last - first).max())), -np.inf, np.float32)
+    weights.vertex_margins(canonical_csr(X[rows]), vertices, margins)
+    column = np.empty(trellis.n_edges, np.int64)
+    column[weights.edges] = np.arange(len(weights.edges))
+    return margins.astype(np.float64), column[taken[rows]] - first, rows
 
 
 def _softmax_loss(

@@ -21,6 +21,8 @@ computed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .._arrays import Float32Array
@@ -39,6 +41,14 @@ def is_bounded(loss: DecodingLoss) -> bool:
     if isinstance(loss, PathHinge):
         return loss.power in (2, 3)
     return isinstance(loss, VertexSoftmax) and (loss.power > 0 or loss.normalisation == 1)
+
+
+def normalised(loss: DecodingLoss) -> VertexSoftmax:
+    """The softmax whose products the search returns beside the costs of a bounded loss."""
+    if isinstance(loss, PathHinge):
+        return VertexSoftmax(temperature=1.0, power=int(loss.power))
+    assert isinstance(loss, VertexSoftmax)
+    return replace(loss, normalisation=1.0)
 
 
 def search_settings(loss: DecodingLoss, trellis: Trellis) -> tuple[Float32Array, int, float]:

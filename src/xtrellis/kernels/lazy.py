@@ -377,3 +377,18 @@ def _grown(table):
     larger = np.empty((2 * table.shape[0], table.shape[1]), table.dtype)
     larger[: table.shape[0]] = table
     return larger
+
+
+@njit(**_OPTIONS)
+def vertex_margins(indptr, indices, data, weights, vertices, out):
+    """Margins of one vertex's edges for each row; beyond its last edge, ``out`` stays as it is."""
+    lows, highs = _row_buffers(indptr)
+    for i in range(indptr.size - 1):
+        start, stop = indptr[i], indptr[i + 1]
+        find_features(indices, start, stop, weights, lows, highs)
+        n_columns = 0
+        for part in range(
+            weights.vertex_starts[vertices[i]], weights.vertex_starts[vertices[i] + 1]
+        ):
+            block_margins(data, start, stop - start, lows, highs, weights, part, out[i], n_columns)
+            n_columns += weights.column_starts[part + 1] - weights.column_starts[part]

@@ -1,23 +1,7 @@
-"""Rows of training: those of a block, their margins, and rows that are equal."""
+"""Rows of training: those of a block, and rows that are equal."""
 
 import numpy as np
 from numba import njit
-
-from .learn import _OPTIONS
-
-
-@njit(**_OPTIONS)
-def block_margins(indptr, indices, data, rows, place, weights, bias, margins):
-    """Margins of some rows for a block's edges; ``place[k]`` is feature k in the block, or -1."""
-    for r in range(rows.size):
-        for j in range(bias.size):
-            margins[r, j] = bias[j]
-        for p in range(indptr[rows[r]], indptr[rows[r] + 1]):
-            x, k = data[p], place[indices[p]]
-            if k >= 0:
-                for j in range(bias.size):
-                    margins[r, j] += x * weights[k, j]
-
 
 # ---------------------------------------------------------------------- rows of blocks
 

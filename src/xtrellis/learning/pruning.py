@@ -81,7 +81,11 @@ def prune_together(
 
 
 def find_threshold(
-    weights: Sequence[EdgeWeights], accuracy: Accuracy, max_drop: float
+    weights: Sequence[EdgeWeights],
+    accuracy: Accuracy,
+    max_drop: float,
+    n_steps: int = _STEPS,
+    least_share: float = _LEAST_SHARE,
 ) -> tuple[float, Steps]:
     """Largest threshold at which the accuracy is at most ``max_drop`` below that without one.
 
@@ -92,9 +96,9 @@ def find_threshold(
     sizes = _sample_of_sizes(weights)
     steps = [(0.0, accuracy(list(weights)))]
     least = steps[0][1] - max_drop
-    kept, lost = 0.0, float(np.log(_LEAST_SHARE))
+    kept, lost = 0.0, float(np.log(least_share))
     best = 0.0
-    for _ in range(_STEPS):
+    for _ in range(n_steps):
         middle = (kept + lost) / 2
         threshold = _quantile(sizes, 1 - np.exp(middle))
         steps.append((threshold, accuracy([own.above(threshold) for own in weights])))

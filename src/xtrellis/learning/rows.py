@@ -12,7 +12,6 @@ from .._arrays import Float32Array, IntArray, canonical_csr, occurring_columns
 from ..graph.trellis import Trellis
 
 _CHUNK = 64  # rows that are visited together; see visiting_order
-_SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibration
 
 
 def merge_rows(
@@ -94,8 +93,6 @@ class TrainingRows:
         How much each row counts.
     held_out : ndarray of bool, shape (n,)
         Rows that the weights are first trained without.
-    sample : ndarray of int64
-        Some of those, whose margins are wanted for calibration.
     """
 
     X: Any
@@ -107,7 +104,6 @@ class TrainingRows:
     n_edges: int
     sample_weight: Float32Array
     held_out: npt.NDArray[np.bool_]
-    sample: IntArray
 
 
 def prepare_rows(
@@ -146,7 +142,6 @@ def _with_paths(
     held_out: npt.NDArray[np.bool_],
 ) -> TrainingRows:
     """Training rows with the edges and vertices of their paths."""
-    n_sampled = int(np.clip(_SAMPLE_MARGINS // trellis.n_edges, 200, 2_000))
     return TrainingRows(
         X=X,
         features=features,
@@ -157,7 +152,6 @@ def _with_paths(
         n_edges=trellis.n_edges,
         sample_weight=np.ascontiguousarray(sample_weight, np.float32),
         held_out=held_out,
-        sample=np.flatnonzero(held_out)[:n_sampled],
     )
 
 

@@ -104,36 +104,16 @@ class RunningBlock:
         """Forget what was learned."""
         self.state = self.learner.start(self.block)
 
-    def finish(self, rows: TrainingRows) -> FinishedBlock:
-        """The weights as they are now, under the caller's numbers of features."""
-        weights, bias = self.learner.finish(self.block, self.state)
-        return finish_block(self.plan.edges, rows.features[self.features], weights, bias)
+    def finish(self, rows: TrainingRows, floor: float = 0.0) -> FinishedBlock:
+        """The weights as they are now, under the caller's numbers of features.
 
-    def margins(self, rows: TrainingRows, sample: IntArray) -> Float32Array:
-        """Margins of some training rows, which need not be rows of the block."""
-        from ..kernels import margins as kernels
-
+        Weights of at most ``floor`` times the largest are dropped.
+        """
         weights, bias = self.learner.finish(self.block, self.state)
-        out = np.empty((len(sample), self.block.n_edges), np.float32)
-        if isinstance(weights, list):
-            X = rows.X[sample][:, self.features]
-            for j, estimator in enumerate(weights):
-                constant = isinstance(estimator, float)
-                out[:, j] = estimator if constant else estimator.decision_function(X)
-            return out
-        place = np.full(rows.X.shape[1], -1, np.int32)
-        place[self.features] = np.arange(len(self.features))
-        kernels.block_margins(
-            rows.X.indptr,
-            rows.X.indices,
-            rows.X.data,
-            sample,
-            place,
-            np.ascontiguousarray(weights, np.float32),
-            np.asarray(bias, np.float32),
-            out,
-        )
-        return out
+        threshold = 0.0
+        if floor and not isinstance(weights, list):
+            threshold = floor * float(np.abs(weights).max(initial=0))
+        return finish_block(self.plan.edges, rows.features[self.features], weights, bias, threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,36 +123,36 @@ class BlockResult:
     Attributes
     ----------
     finished : FinishedBlock
+    before : FinishedBlock or None
+        The same, trained without the rows that are held out, if there are any.
     losses, seconds : list of float
         Of each epoch over all rows.
-    margins : ndarray of float32, shape (len(rows.sample), n_edges of the block)
-        Of the sampled rows, from weights trained without the held-out rows.
     """
 
     finished: FinishedBlock
+    before: FinishedBlock | None
     losses: list[float]
     seconds: list[float]
-    margins: Float32Array
 
 
 def train_block(
-    rows: TrainingRows, plan: Plan, learner: Learner, epochs: int, seed: int
+    rows: TrainingRows, plan: Plan, learner: Learner, epochs: int, seed: int, floor: float = 0.0
 ) -> BlockResult:
     """Train the edges of one block.
 
-    If rows are held out, the first epochs do without them, for the margins of ``rows.sample``; then
-    training continues (or, for an online learner, starts again) with all rows.
+    If rows are held out, the first epochs do without them; then training continues (or, for an
+    online learner, starts again) with all rows.
     """
     running = RunningBlock.start(rows, plan, learner, seed)
-    margins = np.empty((0, len(plan.edges)), np.float32)
-    if len(rows.sample):
+    before = None
+    if rows.held_out.any():
         held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
         running.run(np.flatnonzero(~held_out), epochs)
-        margins = running.margins(rows, rows.sample)
+        before = running.finish(rows, floor)
         if learner.online:
             running.start_again()
     losses, seconds = running.run(np.arange(running.block.n_rows), epochs)
-    return BlockResult(running.finish(rows), losses, seconds, margins)
+    return BlockResult(running.finish(rows, floor), before, losses, seconds)
 
 
 # ---------------------------------------------------------------------- all blocks
@@ -180,19 +160,19 @@ def train_block(
 
 @dataclass(frozen=True, eq=False)
 class TrainedEdges:
-    """Finished blocks of all edges, and what is known of their training.
+    """Weights of all edges, and what is known of their training.
 
     Attributes
     ----------
     weights : EdgeWeights
+    before : EdgeWeights or None
+        The same, trained without the rows that are held out, if there are any.
     history : History
-    margins : ndarray of float32, shape (len(rows.sample), n_edges)
-        Of held-out rows, from weights trained without these.
     """
 
     weights: EdgeWeights
+    before: EdgeWeights | None
     history: History
-    margins: Float32Array
 
 
 def train_edges(
@@ -204,21 +184,26 @@ def train_edges(
     n_jobs: int | None,
     seed: int,
     report: Report | None = None,
+    floor: float = 0.0,
 ) -> TrainedEdges:
     """Train every edge of the trellis.
 
-    ``report`` is called after each block with its share of the work and its loss per epoch.
+    ``report`` is called after each block with its share of the work and its loss per epoch. Weights
+    of at most ``floor`` times the largest of their block are dropped when the block is finished.
     """
     plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
-    results = _train_blocks(rows, plans, learner, epochs, n_jobs, seed, report)
+    results = _train_blocks(rows, plans, learner, epochs, n_jobs, seed, report, floor)
     constants = constant_margins(trellis, rows)
-    margins = np.tile(constants, (len(rows.sample), 1))
-    for result in results:
-        margins[:, result.finished.edges] = result.margins
-    finished = [result.finished for result in results]
-    weights = gathered(trellis, training, finished, constants, rows.n_features)
-    margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
-    return TrainedEdges(weights, _history(plans, results, rows), margins)
+
+    def weights_of(blocks: list[FinishedBlock]) -> EdgeWeights:
+        return gathered(trellis, training, blocks, constants, rows.n_features)
+
+    before = [result.before for result in results if result.before is not None]
+    return TrainedEdges(
+        weights_of([result.finished for result in results]),
+        weights_of(before) if before else None,
+        _history(plans, results, rows),
+    )
 
 
 def _train_blocks(
@@ -229,6 +214,7 @@ def _train_blocks(
     n_jobs: int | None,
     seed: int,
     report: Report | None,
+    floor: float,
 ) -> list[BlockResult]:
     """All blocks, trained side by side."""
     from joblib import Parallel, delayed
@@ -240,7 +226,7 @@ def _train_blocks(
     # Threads share the rows; tasks share nothing that they write, so any backend would do.
     parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
     tasks = (
-        delayed(train_block)(rows, plans[index], learner, epochs, _block_seed(seed, index))
+        delayed(train_block)(rows, plans[index], learner, epochs, _block_seed(seed, index), floor)
         for index in order
     )
     results: dict[int, BlockResult] = {}

@@ -51,6 +51,7 @@ HOMES = {
     "PathHinge": "xtrellis.decoding.losses",
     "VertexSoftmax": "xtrellis.decoding.losses",
     "Tempered": "xtrellis.decoding.calibration",
+    "BestPaths": "xtrellis.decoding.best_paths",
     "LinearSVM": "xtrellis.learning.learners",
     "Arow": "xtrellis.learning.learners",
     "AveragedPerceptron": "xtrellis.learning.learners",

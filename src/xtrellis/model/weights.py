@@ -253,6 +253,20 @@ class EdgeWeights:
             out[:, self.twins[0]] = out[:, self.twins[1]]
         return out
 
+    def vertex_margins(self, X: Any, vertices: IntArray, out: Float32Array) -> None:
+        """Margins of the edges that leave one vertex per row, into the first columns of ``out``."""
+        from ..kernels import lazy
+
+        lazy.vertex_margins(X.indptr, X.indices, X.data, self.arrays, vertices, out)
+        column_of = {int(column): (features, each) for column, features, each in self.nonlinear}
+        for vertex in np.unique(vertices) if column_of else ():
+            rows = np.flatnonzero(vertices == vertex)
+            start, stop = self.column_starts[self.vertex_starts[vertex : vertex + 2]]
+            for column in range(start, stop):
+                if column in column_of:
+                    features, estimator = column_of[column]
+                    out[rows, column - start] = estimator.decision_function(X[rows][:, features])
+
     def above(self, threshold: float) -> EdgeWeights:
         """The same, without the weights of at most this size."""
         from ..kernels import storage

@@ -313,7 +313,6 @@ def near_best(
 
 def _measure(fitted: FittedTrellis, data: LabelledRows, fit_seconds: float) -> WidthTrial:
     """What a trained model gives on training rows."""
-    from ..decoding.calibration import log_loss
     from .diagnostics import diagnose
 
     model, X = fitted.model, data.X
@@ -323,7 +322,7 @@ def _measure(fitted: FittedTrellis, data: LabelledRows, fit_seconds: float) -> W
     )
     loss = fitted.held_out_loss
     if np.isnan(loss):
-        loss = log_loss(model.trellis, model.margin_batches(X), paths, model.probability_loss)
+        loss = model.log_loss(X, data.y_encoded)
     return WidthTrial(
         slice_width=model.trellis.slice_width,
         n_edges=model.trellis.n_edges,

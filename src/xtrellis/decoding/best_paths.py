@@ -1,0 +1,103 @@
+"""Probabilities of the best paths, calibrated without a sum over all of them.
+
+With the costs ``c_1 <= ... <= c_5`` of a row's five best paths,
+
+    p_i = exp(-c_i / T) / (sum_j exp(-c_j / T) + R exp(-c_5 / T)),
+
+where R says how much all other paths weigh, in units of the fifth. T and R are those under which
+the true paths of held-out rows are most likely. What the five leave is divided among the other
+paths in proportion to their products of softmaxes, which sum to one over all paths by themselves. So the
+probabilities of a few classes need the margins of a few vertices, and those of all K sum to one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import Float32Array
+from .._checks import check_positive
+
+Floats = npt.NDArray[np.float64]
+
+N_BEST = 5
+_PRIOR = 5.0  # rows that speak for T = 1 and R = 10, so that few rows cannot mislead
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True)
+class BestPaths:
+    """How costs of best paths become probabilities.
+
+    Parameters
+    ----------
+    temperature : float, default=1.0
+        T: above 1 the best path is less certain.
+    rest : float, default=10.0
+        R: what all paths beyond the five best weigh, in units of the fifth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found, left = BestPaths(rest=1.0).probabilities(np.log([[1, 2, 4, 4, 4]]))
+    >>> found.round(2), left.round(2)
+    (array([[0.4, 0.2, 0.1, 0.1, 0.1]]), array([0.1]))
+    """
+
+    temperature: float = 1.0
+    rest: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_positive(temperature=self.temperature, rest=self.rest)
+
+    def probabilities(self, costs: Floats, complete: bool = False) -> tuple[Floats, Floats]:
+        """Probabilities of the best paths, and what they leave to all others.
+
+        If the paths are ``complete``, there are no others.
+        """
+        weights = np.exp((costs[:, :1] - costs) / self.temperature)
+        rest = np.zeros(len(costs)) if complete else self.rest * weights[:, -1]
+        total = weights.sum(axis=1) + rest
+        return weights / total[:, np.newaxis], rest / total
+
+    def log_probabilities(self, costs: Floats, logs: Floats, n_paths: int) -> Floats:
+        """Log-probabilities of a row's k best paths, k >= 5 or all: see the top of this module.
+
+        ``logs`` are those of their products of softmaxes.
+        """
+        n_best = min(N_BEST, n_paths)
+        with np.errstate(divide="ignore"):
+            best, left = self.probabilities(costs[:, :n_best], complete=n_best == n_paths)
+            log_left = np.log(left) - np.log1p(
+                -np.minimum(np.exp(logs[:, :n_best]).sum(axis=1), 1 - _LEAST)
+            )
+            return np.concatenate(
+                [np.log(best), logs[:, n_best:] + log_left[:, np.newaxis]], axis=1
+            )
+
+
+def fit_best_paths(
+    costs: Floats, rank: npt.NDArray[np.int64], sample_weight: Float32Array, n_paths: int
+) -> BestPaths:
+    """Calibration under which the true paths are most likely.
+
+    ``rank`` is the place of the true path among a row's five best, -1 if it is not there.
+    """
+    from scipy.optimize import minimize
+
+    complete = costs.shape[1] == n_paths
+    share = sample_weight / sample_weight.sum()
+    prior = _PRIOR / len(costs)
+    start = np.log([BestPaths.temperature, BestPaths.rest])
+
+    def loss(logs: npt.NDArray[np.float64]) -> float:
+        found, left = BestPaths(*np.exp(np.clip(logs, -6, 12))).probabilities(costs, complete)
+        own = np.where(rank >= 0, found[np.arange(len(rank)), np.maximum(rank, 0)], left)
+        missed = -np.log(np.maximum(own, _LEAST))
+        return float(share @ missed + prior * ((logs - start) ** 2).sum())
+
+    found = minimize(loss, start, method="Nelder-Mead", options={"xatol": 0.01, "fatol": 1e-6})
+    temperature, rest = np.exp(np.clip(found.x, -6, 12))
+    return BestPaths(float(temperature), float(rest))
