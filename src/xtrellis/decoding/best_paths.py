@@ -6,8 +6,9 @@ With the costs ``c_1 <= ... <= c_5`` of a row's five best paths,
 
 where R says how much all other paths weigh, in units of the fifth. T and R are those under which
 the true paths of held-out rows are most likely. What the five leave is divided among the other
-paths in proportion to their products of softmaxes, which sum to one over all paths by themselves. So the
-probabilities of a few classes need the margins of a few vertices, and those of all K sum to one.
+paths in proportion to their products of softmaxes, which sum to one over all paths by themselves.
+So the probabilities of a few classes need the margins of a few vertices, and those of all K sum to
+one.
 """
 
 from __future__ import annotations
