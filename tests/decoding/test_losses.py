@@ -1,5 +1,8 @@
 """Losses and edge costs: their definitions, and their safety at extreme margins."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -195,3 +198,33 @@ def test_logarithm_for_simd():
 @njit
 def _log_of(x):
     return _log(x)
+
+
+def quartic(z):
+    return (1 - z) ** 4
+
+
+@pytest.mark.parametrize("loss", [*NAMES, quartic])
+@pytest.mark.parametrize("code", ["binary", "ternary"])
+def test_copies_are_equal(loss, code):
+    loss = get_loss(loss, code=code)
+    assert copy.deepcopy(loss) == loss
+    assert pickle.loads(pickle.dumps(loss)) == loss
+    assert loss != get_loss(lambda z: (1 - z) ** 4, code=code)
+
+
+def test_a_loss_is_more_than_its_name():
+    """A function called as a loss of the library's is not that loss."""
+
+    def exponential(z):
+        return z**2
+
+    assert get_loss(exponential) != get_loss("exponential")
+    with pytest.raises(ValueError, match="cannot be saved, as it is code"):
+        get_loss(exponential).to_parts()
+
+
+@pytest.mark.parametrize("temperature", [0, -1, np.inf, np.nan, 1e-40, 1e40, (1.0, 1e-40), "1"])
+def test_temperatures_out_of_range_are_refused(temperature):
+    with pytest.raises(ValueError, match="temperature must be positive and finite"):
+        VertexSoftmax(temperature)

@@ -80,6 +80,13 @@ def test_full_disk_leaves_the_old_file_and_nothing_else(full_disk):
     assert list(full_disk.iterdir()) == [target]
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_full_device_is_named():
+    with pytest.raises(OSError, match="No space left") as error, replacing("/dev/full") as beside:
+        beside.write_text("new")
+    assert error.value.filename == "/dev/full"
+
+
 def test_other_errors_are_passed_on_as_they_are(tmp_path):
     other = OSError(errno.ENOSPC, "No space left on device", "elsewhere")
     for error in (other, BrokenPipeError(errno.EPIPE, "Broken pipe")):

@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -158,3 +160,13 @@ def test_types():
     assert not is_of_type((1, 2, 3), tuple[int, int])
     assert is_of_type({"a": [1.0]}, dict[str, list[float]])
     assert not is_of_type({1: [1.0]}, dict[str, list[float]])
+
+
+def test_the_model_room_imports_nothing_above_it():
+    code = (
+        "import sys, xtrellis.model.model_file, xtrellis.model.packing\n"
+        "rooms = ('learning', 'decoding', 'selection', 'classifier', 'base', 'text', 'ensemble')\n"
+        "names = [name.split('.')[1:] for name in sys.modules if name.startswith('xtrellis.')]\n"
+        "assert not [name for name in names if name[0] in rooms]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

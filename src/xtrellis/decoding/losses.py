@@ -309,8 +309,12 @@ class VertexSoftmax:
     def __post_init__(self) -> None:
         value: Any
         for value in np.ravel(np.asarray(self.temperature, dtype=object)):
-            if not (isinstance(value, Real) and 0 < float(value) < np.inf):
-                raise ValueError(f"temperature must be positive and finite, got {value!r}")
+            # Its inverse must be finite in float32, too.
+            if not (isinstance(value, Real) and 1e-30 <= float(value) <= 1e30):
+                raise ValueError(
+                    f"temperature must be positive and finite, got {value!r}: "
+                    f"use one from 1e-30 to 1e30"
+                )
         if self.power not in (0, 2, 3):
             raise ValueError(f"power must be 0, 2 or 3, got {self.power!r}")
         if not (isinstance(self.normalisation, Real) and 0 <= self.normalisation <= 1):

@@ -30,7 +30,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     '42'
     """
     if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a device: nothing to replace
-        yield Path(path)
+        with _naming(path):
+            yield Path(path)
         return
     target = Path(os.path.realpath(path))
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
@@ -44,19 +45,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     beside = Path(name)
     UNFINISHED.add(beside)
     try:
-        yield beside
-        with open(beside, "rb+") as file:
-            os.fsync(file.fileno())
-        beside.chmod(mode)
-        beside.replace(target)
-    except BaseException as error:
+        with _naming(path, instead_of=name):
+            yield beside
+            with open(beside, "rb+") as file:
+                os.fsync(file.fileno())
+            beside.chmod(mode)
+            beside.replace(target)
+    except BaseException:
         beside.unlink(missing_ok=True)
-        if is_disk_full(error) and error.filename in (None, name):
-            advice = f"{error.strerror}, and nothing was changed: free some space or save elsewhere"
-            raise OSError(error.errno, advice, os.fspath(path)) from None
         raise
     finally:
         UNFINISHED.discard(beside)
+
+
+@contextmanager
+def _naming(path: str | os.PathLike[str], instead_of: str | None = None) -> Iterator[None]:
+    """Errors of a full disk that name the target, and say what to do."""
+    try:
+        yield
+    except OSError as error:
+        if is_disk_full(error) and error.filename in (None, instead_of):
+            advice = f"{error.strerror}, and nothing was changed: free some space or save elsewhere"
+            raise OSError(error.errno, advice, os.fspath(path)) from None
+        raise
 
 
 def is_disk_full(error: BaseException) -> TypeGuard[OSError]:

@@ -244,11 +244,12 @@ def _read_array(
 ) -> npt.NDArray[Any]:
     """Array in these bytes of the file, which is read up to there."""
     if mapped is not None:
-        view = mapped[begin:end].view(dtype)
-        return view if view.flags.aligned else view.copy()
-    array = np.empty((end - begin) // dtype.itemsize, dtype)
-    if file.readinto(array.view(np.uint8).data) != array.nbytes:  # type: ignore[attr-defined]
-        raise ModelFileError("it was cut off while it was read")
+        array = mapped[begin:end].view(dtype)
+        array = array if array.flags.aligned else array.copy()
+    else:
+        array = np.empty((end - begin) // dtype.itemsize, dtype)
+        if file.readinto(array.view(np.uint8).data) != array.nbytes:  # type: ignore[attr-defined]
+            raise ModelFileError("it was cut off while it was read")
     if dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
         raise ModelFileError("a truth value in it is neither 0 nor 1")
     return array
