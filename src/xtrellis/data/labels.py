@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,29 +42,27 @@ def checked_label(stream: Stream, label: bytes | str, line: int) -> str:
     return label
 
 
-def warn_of_unlikely_labels(y: Any, texts: Sequence[str] | None = None) -> None:
-    """Warn if nearly every row is a class of its own, as when labels and texts are swapped.
+def unlikely_labels(y: Any, texts: Sequence[str] | None = None) -> str | None:
+    """Why labels may not be labels: nearly every row is a class of its own; None if all is well.
 
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_of_unlikely_labels([f"text {row}" for row in range(50)])
-    >>> print(caught[0].message)
-    50 classes in 50 rows: nearly every row is a class of its own; check which part of a row is ...
+    >>> unlikely_labels([f"text {row}" for row in range(50)])
+    '50 classes in 50 rows: nearly every row is a class of its own; check which part of a row ...
     """
     n_rows = len(y)
     if n_rows < _FEW_ROWS:
-        return
+        return None
     _, counts = np.unique(np.asarray(y), return_counts=True)
     n_classes = len(counts)
-    check = "check which part of a row is the label"
+    check = (
+        "check which part of a row is the label"
+        if texts is None
+        else "check that labels and texts are not swapped"
+    )
     if np.count_nonzero(counts == 1) >= _ALONE * n_rows:
-        warnings.warn(
+        return (
             f"{n_classes:,} classes in {n_rows:,} rows: nearly every row is a class of its own; "
-            f"{check}",
-            stacklevel=3,
+            f"{check}"
         )
-    elif texts is not None and n_classes > (n_texts := len(set(texts))):
-        warnings.warn(
-            f"{n_classes:,} classes, but only {n_texts:,} different texts; {check}", stacklevel=3
-        )
+    if texts is not None and n_classes > (n_texts := len(set(texts))):
+        return f"{n_classes:,} classes, but only {n_texts:,} different texts; {check}"
+    return None
