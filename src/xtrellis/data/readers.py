@@ -102,7 +102,7 @@ def read_rows(
     if not isinstance(rows, SvmlightRows):
         return rows
     if zero_based == "auto":
-        zero_based = detect_zero_based([rows], n_features)
+        zero_based = detect_zero_based([rows], n_features, handle_unknown)
     return rows.matrix(n_features, zero_based, handle_unknown), rows.y
 
 

@@ -46,7 +46,7 @@ def read_svmlight(
     zero_based : bool or "auto", default="auto"
         Whether features are counted from 0 or from 1. By default they are counted from 0 if any
         row has a feature 0, and else from 1. With ``n_features``, which says that there are other
-        rows, "auto" is an error where both are possible.
+        rows, an error is raised where both are possible.
     labelled : bool, default=True
         Whether rows begin with a label. If not, a label is allowed and dropped, and an empty
         line is a row of zeros; otherwise empty lines are skipped.
@@ -134,7 +134,7 @@ def read_svmlight_files(
     if not files:
         return []
     if zero_based == "auto":
-        zero_based = detect_zero_based(files, n_features)
+        zero_based = detect_zero_based(files, n_features, handle_unknown)
     if n_features is None:
         n_features = max(0, *(file.last_feature + zero_based for file in files))
     _check_label_types(files)
@@ -144,12 +144,21 @@ def read_svmlight_files(
     return read
 
 
-def detect_zero_based(files: Sequence[SvmlightRows], n_features: int | None = None) -> bool:
-    """Whether features are counted from 0: if any row has a feature 0, or if none has any."""
+def detect_zero_based(
+    files: Sequence[SvmlightRows],
+    n_features: int | None = None,
+    handle_unknown: HandleUnknown = "error",
+) -> bool:
+    """Whether features are counted from 0: if any row has a feature 0, or if none has any.
+
+    With ``n_features``, rows without a feature 0 are known to be counted from 1 only if their last
+    feature is ``n_features``, and if this cannot be an unknown one.
+    """
     first = min((file.first_feature for file in files if len(file.indices)), default=0)
     if first == 0:
         return True
-    if n_features is not None and max(file.last_feature for file in files) < n_features:
+    last = max(file.last_feature for file in files)
+    if n_features is not None and (handle_unknown != "error" or last < n_features):
         raise files[0].stream.error(
             "features may be counted from 0 or from 1, which these rows do not show; "
             "pass zero_based=True or zero_based=False"

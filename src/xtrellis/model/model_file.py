@@ -38,6 +38,7 @@ def write_model(model: Any, path: PathLike) -> int:
     arrays, facts = pack(model)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     facts["format_version"] = VERSION
+    facts["first_feature"] = getattr(model, "first_feature_", None)  # of svmlight rows, 0 or 1
     facts["checksum"] = _checksum(arrays, facts)
     with replacing(path) as beside:
         # One entry: of several, safetensors would write another order each time.
@@ -70,7 +71,10 @@ def load_model(path: PathLike, *, verify: bool = True) -> Any:
         facts = _checked_facts(metadata)
         if verify and facts.get("checksum") != _checksum(arrays, facts):
             raise ModelFileError("its checksum is wrong: the file was altered or damaged")
-        return unpack(arrays, facts, verify)
+        model = unpack(arrays, facts, verify)
+        if facts.get("first_feature") in (0, 1):
+            model.first_feature_ = facts["first_feature"]
+        return model
 
 
 class SavableMixin:
