@@ -31,6 +31,7 @@ from xtrellis.command.errors import describe, print_if_interrupted, report_error
         ("C must be positive, got -1", "-C must be positive, got -1"),
         ("C=3 needs learner='svm'", "-C 3 needs --learner svm"),
         ("training must converge", "training must converge"),
+        ("n_jobs must be 1, or None, got 0", "--jobs must be 1, got 0"),
     ],
 )
 def test_errors_name_options_not_parameters(message, shown):

@@ -122,6 +122,7 @@ _NAMED = re.compile(  # not if it is quoted, part of a file's name, or a file
     rf"(?<![\w./'\"-])({'|'.join(sorted(_OPTIONS, reverse=True))}|(?:{'|'.join(_WORDS)})(?==))"
     rf"(?!\w|[.]\w|:|')(?:='?([\w.]+)'?)?"
 )
+_OR_NONE = re.compile(r",? or None\b(?=[,;]|$)")
 _BEGINS = re.compile(rf"({'|'.join(_FIRST)})(?= must\b)")
 
 
@@ -153,6 +154,7 @@ def with_options(line: str) -> str:
         name, value = found[1], found[2] or ""
         return f"{_OPTIONS.get(name) or _flag(name)} {value}".rstrip()
 
+    line = _OR_NONE.sub("", line)  # an option that is not wanted is omitted
     begins = _BEGINS.match(line)
     if begins is not None:
         line = _flag(begins[1]) + line[begins.end() :]
