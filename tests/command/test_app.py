@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from samples import topics
 from test_text import reports
-from xtrellis import TrellisClassifier, TrellisTextClassifier, load_icd10cm, load_model
+from xtrellis import TrellisTextClassifier, load_icd10cm, load_model
 
 COMMAND = [sys.executable, "-m", "xtrellis"]
 
@@ -205,67 +205,6 @@ def test_svmlight_from_training_to_prediction(tmp_path):
     assert (found == y[700:]).mean() > 0.7
     _, err = run("predict", tmp_path / "model", tmp_path / "train.svm", "-f", "tsv", code=1)
     assert "error: " in err
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_features_are_counted_as_in_training(tmp_path, first):
-    """Rows without the first feature are not shifted, whatever they are counted from."""
-    rows = [f"{c} {c}:1\n" for c in range(first, 6)]
-    (tmp_path / "train.svm").write_text("".join(rows * 3))
-    (tmp_path / "test.svm").write_text("".join(rows[2:]))
-    _, err = run(
-        *("train", tmp_path / "train.svm", tmp_path / "model", "--valid", tmp_path / "test.svm")
-    )
-    assert f"{6 - first} features" in err
-    assert "accuracy on" in err
-    assert "100.00%" in err
-    facts = json.loads(run("inspect", tmp_path / "model", "--json")[0])
-    assert facts["first_feature"] == first
-    assert run("predict", tmp_path / "model", stdin=b"3 3:1\n")[0] == "3\n"
-    facts = json.loads(run("evaluate", tmp_path / "model", tmp_path / "test.svm", "--json")[0])
-    assert facts["accuracy"] == 1.0
-    for option, shift in (("--zero-based", first), ("--one-based", first - 1)):
-        row = f"{3 - shift}:1\n".encode()
-        assert run("predict", tmp_path / "model", option, stdin=row)[0] == "3\n"
-
-
-def test_validation_rows_have_a_say_in_where_features_start(tmp_path):
-    (tmp_path / "train.svm").write_text("1 1:1\n2 2:1\n" * 3)
-    (tmp_path / "valid.svm").write_text("1 0:1 1:1\n")
-    train = "train", tmp_path / "train.svm", tmp_path / "model"
-    run(*train, "--valid", tmp_path / "valid.svm")
-    assert load_model(tmp_path / "model").first_feature_ == 0
-    run(*train, "--zero-based")
-    assert load_model(tmp_path / "model").first_feature_ == 0
-    run(*train)
-    assert load_model(tmp_path / "model").first_feature_ == 1
-
-
-def test_models_that_do_not_know_where_features_start(tmp_path):
-    """Trained by the library on rows counted from 1, and shifted by the reader."""
-    TrellisClassifier(random_state=0).fit(np.eye(5), range(5)).save(tmp_path / "model")
-    _, err = run("predict", tmp_path / "model", stdin=b"3:1\n", code=1)
-    assert "pass --zero-based or --one-based" in err
-    assert run("predict", tmp_path / "model", "--one-based", stdin=b"3:1\n")[0] == "2\n"
-    assert run("predict", tmp_path / "model", "--zero-based", stdin=b"3:1\n")[0] == "3\n"
-    assert run("predict", tmp_path / "model", stdin=b"0:1\n3:1\n")[0] == "0\n3\n"
-
-
-def test_features_that_did_not_occur_in_training_are_ignored(tmp_path):
-    (tmp_path / "train.svm").write_text("1 1:1\n2 2:1\n" * 3)
-    (tmp_path / "test.svm").write_text("1 1:1 7:9\n2 0:5 2:1\n1 8:1 9:1\n")
-    run("train", tmp_path / "train.svm", tmp_path / "model")
-    out, err = run("predict", tmp_path / "model", tmp_path / "test.svm")
-    assert out.splitlines()[:2] == ["1", "2"]
-    note = "test.svm:1: ignored 4 features that did not occur in training, such as 7\n"
-    assert err.endswith(note)
-    assert err.count("\n") == 1
-    out, err = run("evaluate", tmp_path / "model", tmp_path / "test.svm", "--json")
-    assert json.loads(out)["rows"] == 3
-    assert err.endswith(note)
-    _, err = run("prune", tmp_path / "model", tmp_path / "test.svm", tmp_path / "small")
-    assert note in err
-    assert load_model(tmp_path / "small").first_feature_ == 1
 
 
 def test_labels_of_another_type_and_unknown_ones(folder, tmp_path):

@@ -99,7 +99,6 @@ def test_wrong_command_lines_keep_their_own_code():
 def test_warnings_are_one_line_each_and_said_once(capsys):
     @report_errors
     def command():
-        warnings.simplefilter("always")
         for _ in range(3):
             warnings.warn("slice_width is large\nand more", stacklevel=1)
         warnings.warn("another", stacklevel=1)

@@ -94,6 +94,7 @@ def _warnings_as_notes() -> Iterator[None]:
             note(text)
 
     with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
 
