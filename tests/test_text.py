@@ -30,9 +30,9 @@ def reports(n_rows=300, seed=0):
 
 SETTINGS = [
     {},
-    {"words": (1, 3), "min_count": 2},
+    {"words": (1, 3), "min_df": 2},
     {"words": None, "characters": (2, 4)},
-    {"words": (1, 1), "characters": (3, 5), "min_count": 3},
+    {"words": (1, 1), "characters": (3, 5), "min_df": 3},
     {"hash_size": 1 << 12},
     {"hash_size": 1 << 12, "characters": (3, 3)},
 ]
@@ -88,7 +88,7 @@ def test_rare_terms_are_left_out():
 def test_kinds_of_terms_that_are_all_rare():
     texts = [f"aab{k}" for k in range(60)]
     labels = ["ab"[k % 2] for k in range(60)]
-    model = TrellisTextClassifier(words=(1, 1), characters=(2, 2), min_count=5)
+    model = TrellisTextClassifier(words=(1, 1), characters=(2, 2), min_df=5)
     assert len(model.fit(texts, labels).predict(texts)) == 60
     assert model.features_.terms[0] == []
 
@@ -121,6 +121,35 @@ def test_works_in_cross_validation_and_search():
     ).fit(np.array(texts), labels)
     assert search.best_score_ > 0.9
     assert clone(search.best_estimator_).get_params()["classifier__C"] in (0.5, 2.0)
+
+
+def test_nested_parameters_of_the_default_classifier():
+    texts, labels = reports()
+    default = TrellisTextClassifier()
+    search = GridSearchCV(default, {"classifier__C": [0.5, 2.0]}, cv=2).fit(texts, labels)
+    assert search.best_estimator_.classifier_.C in (0.5, 2.0)
+    assert default.classifier is None
+    assert default.get_params()["classifier__C"] == TrellisClassifier().C
+    assert "classifier__C" not in default.get_params(deep=False)
+    assert clone(default).classifier is None
+    model = clone(default).set_params(classifier__C=3.0, min_df=2)
+    assert (model.classifier.C, model.min_df) == (3.0, 2)
+    assert clone(model).get_params()["classifier__C"] == 3.0
+    model = TrellisTextClassifier().set_params(classifier=None, classifier__C=3.0)
+    assert model.classifier.C == 3.0
+    model = TrellisTextClassifier().set_params(classifier=LTLSClassifier(), classifier__epochs=3)
+    assert model.classifier.epochs == 3
+    with pytest.raises(ValueError, match="Invalid parameter 'flavour'"):
+        TrellisTextClassifier().set_params(classifier__flavour=1)
+    with pytest.raises(ValueError, match="Invalid parameter 'flavour'"):
+        TrellisTextClassifier().set_params(flavour=1)
+
+
+def test_texts_and_labels_that_are_swapped():
+    texts = [f"report {row} of a {noun}" for row, noun in enumerate(NOUNS * 5)]
+    with pytest.warns(UserWarning, match="50 classes in 50 rows: nearly every row is a class of"):
+        TrellisTextClassifier().fit(NOUNS * 5, texts)
+    TrellisTextClassifier().fit(texts, NOUNS * 5)
 
 
 def test_other_classifiers_and_sample_weights(tmp_path):
@@ -163,7 +192,7 @@ def test_bad_input():
         model.fit(texts, labels[:-1])
     with pytest.raises(ValueError, match="one-dimensional sequence of texts"):
         model.fit(np.array([texts]), labels)
-    with pytest.raises(ValueError, match="X holds no terms"):
+    with pytest.raises(ValueError, match="the texts contain no terms"):
         model.fit(["...", "?"], ["a", "b"])
     with pytest.raises(ValueError, match="not fitted"):
         model.predict(texts)
@@ -173,10 +202,12 @@ def test_bad_input():
         TrellisTextClassifier(words=(2, 1)).fit(texts, labels)
     with pytest.raises(ValueError, match="characters must be two lengths"):
         TrellisTextClassifier(characters=3).fit(texts, labels)
-    with pytest.raises(ValueError, match="min_count must be an integer of at least 1"):
-        TrellisTextClassifier(min_count=0).fit(texts, labels)
-    with pytest.raises(ValueError, match="no term occurs in min_count=999 texts"):
-        TrellisTextClassifier(min_count=999).fit(texts, labels)
+    with pytest.raises(ValueError, match="min_df must be an integer of at least 1"):
+        TrellisTextClassifier(min_df=0).fit(texts, labels)
+    with pytest.raises(ValueError, match="no term occurs in min_df=50 texts"):
+        TrellisTextClassifier(words=(4, 4), min_df=50).fit(texts, labels)
+    with pytest.raises(ValueError, match="no term occurs in min_df=999 texts"):
+        TrellisTextClassifier(min_df=999).fit(texts, labels)
     with pytest.raises(ValueError, match="hash_size must be"):
         TrellisTextClassifier(hash_size=0).fit(texts, labels)
     with pytest.raises(ValueError, match="partial_fit needs hash_size"):

@@ -1,15 +1,20 @@
-"""Progress of training, and of width selection, on the terminal."""
+"""Progress bars of training and of width selection on the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 
 @contextmanager
 def training_progress(verbose: int) -> Iterator[Callable[[float, float], None] | None]:
-    """Progress bar of blocks or epochs, with their loss and the time that is left."""
+    """Show a progress bar of blocks or epochs, with their loss and the time that is left.
+
+    Yields a function of the share that has been done since its last call, and of the loss; or None
+    if nothing is to be shown.
+    """
     if not verbose:
         yield None
         return
@@ -25,16 +30,18 @@ def training_progress(verbose: int) -> Iterator[Callable[[float, float], None] |
     columns = (
         TextColumn("training"),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %  loss {task.fields[loss]:.4f}"),
+        TextColumn("{task.percentage:>3.0f} %{task.fields[loss]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("training", total=1.0, loss=float("nan"))
+        task = progress.add_task("training", total=1.0, loss="")
 
         def report(share: float, loss: float) -> None:
-            progress.update(task, advance=share, loss=loss)
+            if isfinite(loss):
+                progress.update(task, loss=f"  loss {loss:.4f}")
+            progress.advance(task, share)
 
         yield report
         progress.update(task, completed=1.0)  # also if training stopped early
@@ -42,9 +49,12 @@ def training_progress(verbose: int) -> Iterator[Callable[[float, float], None] |
 
 @contextmanager
 def width_progress(verbose: int, n_widths: int) -> Iterator[Callable[[Any], None]]:
-    """Progress bar of a ladder of widths, with the choice so far; reported to after each width."""
+    """Show a progress bar of the widths that are tried, with the choice so far.
+
+    Yields a function to call after each width with the selection so far, or with None.
+    """
     if not verbose:
-        yield lambda climb: None
+        yield lambda selection: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -65,13 +75,17 @@ def width_progress(verbose: int, n_widths: int) -> Iterator[Callable[[Any], None
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("widths", total=n_widths, choice="")
 
-        def report(climb: Any) -> None:
+        def report(selection: Any) -> None:
             progress.advance(task)
-            if climb is not None and climb.chosen is not None:
-                last, best = climb.trials[-1].slice_width, climb.chosen
-                value = getattr(best, climb.criterion)
-                name = climb.criterion.replace("_", " ")
-                text = f"b = {last} done, best b = {best.slice_width} ({name} {value:.4f})"
-                progress.update(task, choice=text)
+            if selection is not None and selection.chosen is not None:
+                progress.update(task, choice=_choice(selection))
 
         yield report
+
+
+def _choice(selection: Any) -> str:
+    """The width tried last, and the best one so far."""
+    last, best = selection.trials[-1].slice_width, selection.chosen
+    value = getattr(best, selection.criterion)
+    name = selection.criterion.replace("_", " ")
+    return f"b = {last} done, best b = {best.slice_width} ({name} {value:.4f})"

@@ -120,6 +120,7 @@ class TrellisPredictor(RowClassifier):
     _saved_if_set: ClassVar[dict[str, Any]] = {
         "feature_names_in_": np.ndarray,
         "pruning_": Pruning,
+        "first_feature_": int,  # number of the first feature in svmlight rows, 0 or 1
     }
 
     def _check_parts(self) -> None:
@@ -127,6 +128,8 @@ class TrellisPredictor(RowClassifier):
         if self.model_.weights.n_features != self.n_features_in_:
             raise ValueError("n_features_in_ must be the number of features of the weights")
         check_feature_names(self)
+        if getattr(self, "first_feature_", 0) not in (0, 1):
+            raise ValueError("first_feature_ must be 0 or 1")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file, load_svmlight_files
 
 from samples import PACKERS
-from xtrellis.data import read_svmlight, streams
+from xtrellis.data import read_svmlight, read_svmlight_files, streams
 from xtrellis.data.streams import DataError
 
 
@@ -63,7 +63,7 @@ def test_first_feature():
     assert read("1 0:1 2:1\n")[0].toarray().tolist() == [[1, 0, 1]]
     assert read("1 1:1 2:1\n")[0].toarray().tolist() == [[1, 1]]
     assert read("1 1:1 2:1\n", zero_based=True)[0].toarray().tolist() == [[0, 1, 1]]
-    assert read("1 1:1\n", n_features=3)[0].toarray().tolist() == [[1, 0, 0]]
+    assert read("1 1:1\n", n_features=3, zero_based=False)[0].toarray().tolist() == [[1, 0, 0]]
     assert "<stdin>:2: feature 0 in a file" in complaint("1 1:1\n1 0:1\n", zero_based=False)
 
 
@@ -75,7 +75,7 @@ def test_unlabelled_rows_stay_in_step_with_lines():
 
 WRONG = {
     "1:1 2:1": "no label before '1:1'",
-    "3,5 1:0.1": "several labels, '3,5'; keep one label a row",
+    "3,5 1:0.1": "several labels, '3,5'; keep one label per row",
     "1 1:nan": "the value in '1:nan' is not a finite number",
     "1 1:inf": "not a finite number",
     "1 1:1e39": "beyond single precision",
@@ -121,8 +121,61 @@ def test_features_beyond_the_last():
         "<stdin>:2: feature 5 is beyond"
     )
     assert complaint("1 0:1\n1 4:1\n", n_features=4).startswith("<stdin>:2: feature 4 is beyond")
+    assert complaint("1 0:1\n", n_features=0).startswith("<stdin>:1: feature 0 is beyond")
     X, _ = read("1 1:1 2147483647:1\n")
     assert X.shape == (1, 2**31 - 1)
+
+
+def test_the_base_is_not_guessed_where_both_are_possible():
+    """Training rows counted from 0, and test rows that happen to have no feature 0."""
+    X, _ = read("1 0:1 1:1 2:1\n")
+    test = "1 1:1 2:1\n"
+    assert "pass zero_based=True or zero_based=False" in complaint(test, n_features=X.shape[1])
+    assert read(test, n_features=3, zero_based=True)[0].toarray().tolist() == [[0, 1, 1]]
+    assert read("1 1:1 3:1\n", n_features=3)[0].toarray().tolist() == [[1, 0, 1]]
+    assert read("1 0:1\n", n_features=3)[0].toarray().tolist() == [[1, 0, 0]]
+
+
+FILES = st.lists(
+    st.lists(st.sets(st.integers(0, 6), min_size=1), min_size=1, max_size=3), min_size=1, max_size=3
+)
+
+
+@given(FILES, st.sampled_from(["auto", True]))
+@example([[{0, 1}], [{1, 2}]], "auto")
+@example([[{1, 2}], [{1, 3}]], "auto")
+def test_files_that_belong_together_agree_with_scikit_learn(files, zero_based):
+    texts = [
+        "".join("1 " + " ".join(f"{k}:1" for k in sorted(row)) + "\n" for row in rows).encode()
+        for rows in files
+    ]
+    ours = read_svmlight_files(map(io.BytesIO, texts), zero_based=zero_based)
+    theirs = load_svmlight_files(list(map(io.BytesIO, texts)), zero_based=zero_based)
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours[::2], theirs[::2], strict=True):
+        np.testing.assert_array_equal(a.toarray(), b.toarray())
+
+
+def test_files_that_do_not_belong_together():
+    with pytest.raises(DataError, match="some labels are words, those of <stdin> are whole numb"):
+        read_svmlight_files([io.BytesIO(b"1 1:1\n"), io.BytesIO(b"a 1:1\n")])
+    with pytest.raises(TypeError, match="use read_svmlight for a single one"):
+        read_svmlight_files("train.svm")
+    assert read_svmlight_files([]) == []
+
+
+def test_unknown_features_are_ignored_on_request():
+    text = "1 1:1 5:2\n2 6:1\n3 0:3 2:4 9:1\n"
+    with pytest.warns(UserWarning, match="^<stdin>:1: ignored 3 features that did not occur .* 5$"):
+        X, y = read(text, n_features=4, handle_unknown="warn")
+    assert X.toarray().tolist() == [[0, 1, 0, 0], [0, 0, 0, 0], [3, 0, 4, 0]]
+    assert y.tolist() == [1, 2, 3]
+    quiet, _ = read(text, n_features=4, handle_unknown="ignore")
+    np.testing.assert_array_equal(quiet.toarray(), X.toarray())
+    with pytest.warns(UserWarning, match="<stdin>:3: ignored feature 0, which did not"):
+        X, _ = read(text, n_features=9, zero_based=False, handle_unknown="warn")
+    assert X.shape == (3, 9)
+    assert X[2].toarray().tolist() == [[0, 4, 0, 0, 0, 0, 0, 0, 1]]
 
 
 def test_bad_utf8_in_a_label():
@@ -132,6 +185,8 @@ def test_bad_utf8_in_a_label():
 def test_bad_parameters():
     with pytest.raises(ValueError, match="zero_based must be"):
         read("1 1:1\n", zero_based="maybe")
+    with pytest.raises(ValueError, match="handle_unknown must be"):
+        read("1 1:1\n", handle_unknown="drop")
     with pytest.raises(ValueError, match="n_features must be"):
         read("1 1:1\n", n_features=-1)
 

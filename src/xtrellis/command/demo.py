@@ -1,12 +1,13 @@
 """The demonstration: from raw text to a small model, on ICD-10-CM diagnosis wordings.
 
-Trains LTLS, the paper's W-LTLS and our training at several widths, and one-vs-rest; chooses a
-width by the bound; prunes and saves a model; classifies some sentences. Leaves the model, pictures
-and one page with all of it in a folder.
+Trains LTLS, the paper's W-LTLS and local training at several widths, and one-vs-rest; chooses a
+width by the bound; prunes and saves a model; classifies some sentences. Writes the model, pictures
+and a report to a folder.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ SENTENCES = (
 
 @dataclass(frozen=True)
 class Result:
-    """A row of the table."""
+    """One row of the table of models."""
 
     family: str
     name: str
@@ -51,7 +52,7 @@ class Result:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As shown."""
+        """The row as it is shown."""
         return (
             self.name,
             f"{self.n_edges:,}",
@@ -62,11 +63,11 @@ class Result:
         )
 
 
-HEADER = ("model", "edges", "accuracy", "file", "a row", "training")
+HEADER = ("model", "edges", "accuracy", "file", "per row", "training")
 
 
 def run(output: Path, n_jobs: int = -1) -> None:
-    """Run all of it."""
+    """Run the demonstration, and write its results to a folder."""
     output.mkdir(parents=True, exist_ok=True)
     data = load_icd10cm()
     print(
@@ -77,7 +78,7 @@ def run(output: Path, n_jobs: int = -1) -> None:
     features = TextFeatures((1, 2), None, None)
     X = features.fit_transform(data.train_texts, 1)
     X_test = features.transform(data.test_texts)
-    results = compare(X, data.train_labels, X_test, data.test_labels, output, n_jobs)
+    results = compare(X, data.train_labels, X_test, data.test_labels, n_jobs)
     selection = choose_width(X, data.train_labels, n_jobs)
     model, saved = ship(data, output, n_jobs)
     results.append(saved)
@@ -86,8 +87,8 @@ def run(output: Path, n_jobs: int = -1) -> None:
     write_report(output, data, results, selection, answers, figures)
 
 
-def compare(X: Any, y: Any, X_test: Any, y_test: Any, output: Path, n_jobs: int) -> list[Result]:
-    """Train every kind of model, and measure it."""
+def compare(X: Any, y: Any, X_test: Any, y_test: Any, n_jobs: int) -> list[Result]:
+    """Train and measure every kind of model."""
     common: dict[str, Any] = {"n_jobs": n_jobs, "random_state": 0}
     n_classes = len(np.unique(y))
     systems: list[tuple[str, str, str, Any]] = [
@@ -102,7 +103,7 @@ def compare(X: Any, y: Any, X_test: Any, y_test: Any, output: Path, n_jobs: int)
         ),
         ("one-vs-rest", "one-vs-rest SVM", "", _one_vs_rest(n_classes, common)),
     ]
-    print("compiling kernels, once on a machine ...", flush=True)
+    # Kernels that have to be compiled are compiled here, so that no time below includes it.
     for model in (systems[0][3], _paper(5, common), TrellisClassifier(5), _one_vs_rest(50, {})):
         few = clone(model).fit(X[:2_000], np.arange(min(2_000, X.shape[0])) % 50)
         few.predict_top_k(X[:10])
@@ -113,7 +114,7 @@ def compare(X: Any, y: Any, X_test: Any, y_test: Any, output: Path, n_jobs: int)
         start = time.perf_counter()
         model.fit(X, y)
         seconds = time.perf_counter() - start
-        results.append(_measured(family, name, label, model, X_test, y_test, seconds, output))
+        results.append(_measured(family, name, label, model, X_test, y_test, seconds))
         print(_line(results[-1].cells), flush=True)
     return results
 
@@ -136,13 +137,11 @@ def _measured(
     X_test: Any,
     y_test: Any,
     seconds: float,
-    output: Path,
 ) -> Result:
-    """Accuracy, file size and the time of a row, with one thread."""
+    """Accuracy, file size, and prediction time per row with one thread."""
     inside = getattr(model, "classifier_", model)
-    path = output / "measured.xtrellis"
-    size = model.save(path)
-    path.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        size = model.save(Path(folder) / "measured.xtrellis")
     n_jobs, inside.n_jobs = inside.n_jobs, 1
     times = []
     for _ in range(3):
@@ -163,8 +162,8 @@ def _measured(
 
 
 def choose_width(X: Any, y: Any, n_jobs: int) -> WidthSelection:
-    """The paper's choice of a width: where the bound on the training error stops falling."""
-    print("\nwidths for the paper's setting, by the bound on the training error", flush=True)
+    """Choose a width as the paper does: where the bound on the training error stops falling."""
+    print("\nwidths for the paper's settings, by the bound on the training error", flush=True)
     estimator = TrellisClassifier.paper(2, epochs=2, n_jobs=n_jobs, random_state=0)
     selection = select_slice_width(X, y, estimator=estimator, widths=(2, 4, 7, 12, 22))
     print(selection.table(), flush=True)
@@ -172,7 +171,7 @@ def choose_width(X: Any, y: Any, n_jobs: int) -> WidthSelection:
 
 
 def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassifier, Result]:
-    """From texts to a pruned model in a file, and back."""
+    """Train a model on texts, prune it, save it, and load it again."""
     classifier = TrellisClassifier(C=3, n_jobs=n_jobs, random_state=0)
     model = TrellisTextClassifier(classifier)
     start = time.perf_counter()
@@ -184,9 +183,9 @@ def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassif
     path = output / "icd10cm.xtrellis"
     size = model.save(path)
     model = load_model(path)
-    told = model.classifier_.pruning_
+    done = model.classifier_.pruning_
     print(
-        f"\npruned at {told.threshold:.3f}: {told.n_before:,} weights -> {told.n_after:,}; "
+        f"\npruned at {done.threshold:.3f}: {done.n_before:,} weights -> {done.n_after:,}; "
         f"{path}: {size / 1e6:.2f} MB, vocabulary included"
     )
     saved = _measured(
@@ -197,7 +196,6 @@ def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassif
         model.transform(data.test_texts),
         data.test_labels,
         seconds,
-        output,
     )
     print(_line(saved.cells), flush=True)
     return model, saved
@@ -206,28 +204,28 @@ def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassif
 def classify(model: TrellisTextClassifier, data: TextSplit) -> list[tuple[str, str, str, str]]:
     """The five best codes of some sentences: sentence, code, probability, a wording of the code.
 
-    Of the code's wordings in training, the one most like the sentence.
+    The wording is the one most similar to the sentence among the code's training texts.
     """
     rows = []
     labels, probabilities = model.predict_top_k(list(SENTENCES), k=5)
-    likeness = (model.transform(SENTENCES) @ model.transform(data.train_texts).T).toarray()
-    print("\nsentences, their five best codes, and the nearest wording of each code in training")
+    similarity = (model.transform(SENTENCES) @ model.transform(data.train_texts).T).toarray()
+    print("\nsentences, their five best codes, and the most similar training text of each code")
     for number, sentence in enumerate(SENTENCES):
         print(f"\n{sentence}")
         for code, share in zip(labels[number], probabilities[number], strict=True):
             own = np.flatnonzero(data.train_labels == code)
-            wording = data.train_texts[own[likeness[number, own].argmax()]]
+            wording = data.train_texts[own[similarity[number, own].argmax()]]
             print(f"  {share:>6.1%}  {code}  ({wording})")
             rows.append((sentence, str(code), f"{share:.1%}", wording))
     return rows
 
 
 def draw(results: list[Result], selection: WidthSelection, output: Path) -> dict[str, Any]:
-    """Pictures, in files and for the report; none if Matplotlib is not installed."""
+    """Draw the pictures, for files and for the report; none if Matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print("\nno pictures: pip install 'xtrellis[plot]' for them")
+        print("\nno pictures, which need Matplotlib: pip install 'xtrellis[plot]'")
         return {}
     from ..plots import WIDTHS_SIZE, draw_trade_off, draw_trellis, draw_widths
 
@@ -242,7 +240,7 @@ def draw(results: list[Result], selection: WidthSelection, output: Path) -> dict
         families.setdefault(result.family, []).append(result)
     costs = {
         "accuracy_size": ("model_bytes", 1e6, "model file (MB)"),
-        "accuracy_time": ("row_microseconds", 1.0, "prediction, one thread (microseconds a row)"),
+        "accuracy_time": ("row_microseconds", 1.0, "prediction, one thread (microseconds per row)"),
     }
     for name, (attribute, unit, label) in costs.items():
         groups = {
@@ -268,7 +266,7 @@ def write_report(
     answers: list[tuple[str, str, str, str]],
     figures: dict[str, Any],
 ) -> None:
-    """One page with everything in it."""
+    """Write one page with all results."""
 
     def pictures(captions: dict[str, str]) -> str:
         shown = [
@@ -302,15 +300,15 @@ def write_report(
             f"training texts, {len(data.test_texts):,} test texts, "
             f"{len(np.unique(data.train_labels)):,} classes. TF-IDF of words and pairs of words."
         ),
-        report.heading("What each model gives, and costs"),
+        report.heading("Accuracy and cost of each model"),
         report.table(HEADER, [result.cells for result in results], best),
         pictures(
             {
                 "accuracy_size": "Accuracy against the size of the model file.",
-                "accuracy_time": "Accuracy against the time of a prediction.",
+                "accuracy_time": "Accuracy against the prediction time.",
             }
         ),
-        report.heading("Choosing the width by training data alone"),
+        report.heading("Choosing the width from training data alone"),
         report.table(
             ("slice width b", "edges", "average binary loss", "bound", "training error", "weights"),
             trials,
@@ -318,13 +316,13 @@ def write_report(
         ),
         pictures(
             {
-                "widths": "The bound on the training error stops falling at the width chosen.",
+                "widths": "The bound on the training error stops falling at the chosen width.",
                 "trellis": "A small trellis: 64 classes, slices of 4 vertices, path 17.",
             }
         ),
-        report.heading("Sentences it has not seen"),
+        report.heading("Sentences that the model has not seen"),
         report.table(
-            ("sentence", "code", "probability", "nearest wording of the code in training"),
+            ("sentence", "code", "probability", "most similar training text of the code"),
             rows,
             texts=(0, 1, 3),
         ),
@@ -335,5 +333,5 @@ def write_report(
 
 
 def _line(cells: tuple[str, ...]) -> str:
-    """Cells as a line of a table."""
+    """Cells as one line of a table."""
     return f"{cells[0]:52}" + "".join(f"{cell:>11}" for cell in cells[1:])

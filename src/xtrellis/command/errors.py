@@ -1,7 +1,8 @@
-"""How commands end: in one line and an exit code, on Ctrl-C within a second.
+"""How commands end: with one line and an exit code, and within a second of Ctrl-C.
 
-Exit codes: 0 done, 1 the data or a file is wrong, 2 the command is, 130 stopped by Ctrl-C, 141 who
-reads the output has left.
+Exit codes: 0: done; 1: the data or a file is wrong; 2: the command line is wrong; 130: stopped by
+Ctrl-C; 141: the output pipe was closed. With ``XTRELLIS_TRACEBACK`` set, errors that are bugs of
+this program are shown in full.
 """
 
 from __future__ import annotations
@@ -12,92 +13,165 @@ import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
+
+GRACE = 0.7  # seconds that Ctrl-C waits for an orderly end
+
+_ended = threading.Event()  # the command has handled an interrupt, or is over
+_if_interrupted: list[str] = []  # what to print if the process must end during a computation
+
+
+def note(message: str) -> None:
+    """Print a line to standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def report_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command end with one line and an exit code, whatever happens."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        from .compiling import announce_compiling
+
+        with _interruptible(), _warnings_as_notes():
+            try:
+                announce_compiling()
+                command(*args, **options)
+                sys.stdout.flush()
+            except (typer.Exit, typer.Abort, typer.BadParameter):
+                raise
+            except KeyboardInterrupt:
+                note("stopped")
+                _exit_now(130)
+            except BrokenPipeError:  # as by head, which reads only some lines
+                _exit_now(141)
+            except Exception as error:
+                if not isinstance(error, ValueError | OSError | MemoryError | ImportError):
+                    if os.environ.get("XTRELLIS_TRACEBACK"):
+                        raise
+                    note(
+                        f"error: this is a bug of xtrellis ({type(error).__name__}: "
+                        f"{_first_line(error)}); please report it, with what is shown if "
+                        "XTRELLIS_TRACEBACK=1 is set"
+                    )
+                else:
+                    note(f"error: {describe(error)}")
+                _drop_unwritable_output()
+                raise typer.Exit(1) from None
+
+    return run
+
+
+def _exit_now(code: int) -> None:
+    """End the process at once: Python would wait for a thread that waits for input."""
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _drop_unwritable_output() -> None:
+    """Forget results that cannot be written, or Python would complain once more when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Print warnings as one line each, and each of them once."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = f"warning: {with_options(_first_line(message))}"
+        if text not in shown:
+            shown.add(text)
+            note(text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+# ---------------------------------------------------------------------- errors in the user's words
 
 # Parameters of the library that errors may name, and what the command calls them.
 _OPTIONS = {
     "slice_width": "--width",
     "text_column": "--text-column",
     "label_column": "--label-column",
-    "min_count": "--min-count",
+    "min_df": "--min-df",
     "hash_size": "--hash-size",
     "max_bytes": "--max-bytes",
+    "max_drop": "--max-drop",
     "n_jobs": "--jobs",
-    "format": "--format",  # with a value only: else it is just a word
+    "n_estimators": "--trellises",
+    "random_state": "--seed",
+    "zero_based=True": "--zero-based",
+    "zero_based=False": "--one-based",
+    "half=False": "--no-half",
 }
-_NAMED = re.compile(  # not what is quoted, part of a file's name, or a file
-    rf"(?<![\w./'\"-])(format(?==)|{'|'.join(sorted(set(_OPTIONS) - {'format'}))})\b(?![.]\w|:|')"
-    rf"(?:='?([\w.]+)'?)?"
+_WORDS = ("format", "training", "learner", "C")  # parameters only if a value follows ...
+_FIRST = ("epochs", "widths", "threshold", "C")  # ... or if the message begins with them
+_NAMED = re.compile(  # not if it is quoted, part of a file's name, or a file
+    rf"(?<![\w./'\"-])({'|'.join(sorted(_OPTIONS, reverse=True))}|(?:{'|'.join(_WORDS)})(?==))"
+    rf"(?!\w|[.]\w|:|')(?:='?([\w.]+)'?)?"
 )
-
-GRACE = 0.7  # seconds that Ctrl-C waits for an orderly end
-
-_ended = threading.Event()  # the command has taken note of an interrupt, or is over
-_last_words: list[str] = []  # what to print if the process must end amid a computation
+_OR_NONE = re.compile(r",? or None\b(?=[,;]|$)")
+_BEGINS = re.compile(rf"({'|'.join(_FIRST)})(?= must\b)")
 
 
-def told(command: Callable[..., None]) -> Callable[..., None]:
-    """Make a command end in one line and an exit code, whatever happens."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **options: Any) -> None:
-        with _stopping():
-            try:
-                command(*args, **options)
-                sys.stdout.flush()
-            except KeyboardInterrupt:
-                say("stopped")
-                _end(130)
-            except BrokenPipeError:  # who reads our output has had enough, as head does
-                _end(141)
-            except MemoryError as error:
-                say(f"error: out of memory: {error}")
-                raise typer.Exit(1) from None
-            except ImportError as error:
-                say(f"error: {error}: pip install 'xtrellis[plot]' has what pictures need")
-                raise typer.Exit(1) from None
-            except (ValueError, OSError) as error:
-                say(f"error: {_one_line(error)}")
-                raise typer.Exit(1) from None
-
-    return run
+def describe(error: BaseException) -> str:
+    """One line about an error; of the system's errors, the file and the reason."""
+    if isinstance(error, MemoryError):
+        return f"out of memory: {_first_line(error)}" if str(error) else "out of memory"
+    if isinstance(error, ImportError):
+        if (error.name or "").startswith("matplotlib"):
+            return "pictures need Matplotlib: pip install 'xtrellis[plot]'"
+        return f"{_first_line(error)}: the installation is incomplete, install xtrellis again"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return with_options(_first_line(error))
 
 
-def _end(code: int) -> None:
-    """End the process at once: a thread may still wait for input, which Python would wait for."""
-    sys.stderr.flush()
-    os._exit(code)
+def _first_line(error: BaseException | str) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def say(message: str) -> None:
-    """Print a line to standard error."""
-    print(message, file=sys.stderr, flush=True)
+def with_options(line: str) -> str:
+    """Message of the library with the command's options in place of Python's parameters.
 
-
-def _one_line(error: Exception) -> str:
-    """First line of an error; of the system's errors, the file and the reason."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    line = str(error).strip().partition("\n")[0] or type(error).__name__
-    return _with_options(line)
-
-
-def _with_options(line: str) -> str:
-    """A message of the library with the command's options for Python's parameters.
-
-    >>> _with_options("say format='tsv', or lower min_count=5")
-    'say --format tsv, or lower --min-count 5'
+    >>> with_options("pass format='tsv', or lower min_df=5")
+    'pass --format tsv, or lower --min-df 5'
     """
-    return _NAMED.sub(lambda found: f"{_OPTIONS[found[1]]} {found[2] or ''}".rstrip(), line)
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1], found[2] or ""
+        return f"{_OPTIONS.get(name) or _flag(name)} {value}".rstrip()
+
+    line = _OR_NONE.sub("", line)  # an option that is not wanted is omitted
+    begins = _BEGINS.match(line)
+    if begins is not None:
+        line = _flag(begins[1]) + line[begins.end() :]
+    return _NAMED.sub(option, line)
+
+
+def _flag(name: str) -> str:
+    return f"-{name}" if len(name) == 1 else f"--{name}"
+
+
+# ---------------------------------------------------------------------- Ctrl-C
 
 
 @contextmanager
-def _stopping() -> Iterator[None]:
-    """Let Ctrl-C end the process within a second even amid a long computation.
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the process within a second, even during a long computation.
 
     Python handles a signal when the computation returns to it. A thread that waits on the signal's
     wake-up pipe gives it a moment for an orderly end, and then ends the process.
@@ -113,11 +187,11 @@ def _stopping() -> Iterator[None]:
         while signals := os.read(reading, 1):
             if signals[0] == signal.SIGINT and not _ended.wait(GRACE):
                 _tidy_up()
-                say("stopped")
+                note("stopped")
                 os._exit(130)
 
     _ended.clear()
-    _last_words.clear()
+    _if_interrupted.clear()
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
@@ -127,21 +201,21 @@ def _stopping() -> Iterator[None]:
         os.close(writing)
 
 
-def take_note() -> None:
-    """Say that the command handles an interrupt itself, in its own time."""
+def mark_interrupt_handled() -> None:
+    """Tell the watching thread that the command handles an interrupt itself, in its own time."""
     _ended.set()
 
 
-def leave_word(words: str) -> None:
-    """What to print should the process have to end amid a computation; the latest counts."""
-    _last_words[:] = [words]
+def print_if_interrupted(text: str) -> None:
+    """Print this if the process has to end during a computation; replaces an earlier text."""
+    _if_interrupted[:] = [text]
 
 
 def _tidy_up() -> None:
-    """Leave no half-written file, and print what is known."""
+    """Remove half-written files, and print what is known."""
     from ..model.atomic import UNFINISHED
 
     for path in list(UNFINISHED):
         path.unlink(missing_ok=True)
-    for words in _last_words:
-        print(words, flush=True)
+    for text in _if_interrupted:
+        print(text, flush=True)

@@ -1,4 +1,4 @@
-"""Reports: one HTML page with its tables and pictures inside, to open, mail or keep."""
+"""Reports: one HTML page that contains its tables and pictures, to open, mail or keep."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ img { max-width: 100%; height: auto; } code { background: #f3f5f8; padding: .1em
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """A whole page of parts of HTML.
+    """A complete page from parts of HTML.
 
     >>> page("Trees & paths", [paragraph("a < b")]).count("a &lt; b")
     1
@@ -42,7 +42,7 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str) -> str:
-    """Heading of a section."""
+    """Section heading."""
     return f"<h2>{html.escape(text)}</h2>"
 
 
@@ -57,7 +57,7 @@ def table(
     best: int | None = None,
     texts: Sequence[int] = (0,),
 ) -> str:
-    """Table; the columns that are texts to the left, numbers to the right, and one row marked."""
+    """Table with texts to the left and numbers to the right; the best row is highlighted."""
 
     def cells(tag: str, row: Sequence[Any]) -> str:
         marks = [' class="text"' if at in texts else "" for at in range(len(row))]
@@ -74,7 +74,7 @@ def table(
 
 
 def picture(figure: Figure, caption: str) -> str:
-    """Matplotlib figure inside the page."""
+    """Matplotlib figure, embedded in the page."""
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     content = base64.b64encode(buffer.getvalue()).decode()
@@ -86,5 +86,5 @@ def picture(figure: Figure, caption: str) -> str:
 
 
 def side_by_side(parts: Iterable[str]) -> str:
-    """Parts beside each other where the screen is wide enough."""
+    """Parts next to each other, if the screen is wide enough."""
     return '<div class="pair">' + "".join(parts) + "</div>"

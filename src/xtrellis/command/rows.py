@@ -1,34 +1,48 @@
-"""What the commands read and write: models, rows and labels, lines of results."""
+"""What the commands read: models, and rows with and without labels."""
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import StrEnum
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from .errors import note
+from .options import Format
+from .outputs import label_that_breaks_lines
 
 BATCH = 1_024  # rows that are classified at once
 
 
-class Format(StrEnum):
-    """Formats of input; see ``xtrellis.readers``."""
+@dataclass(frozen=True)
+class RowOptions:
+    """Options that say how rows are to be read."""
 
-    svmlight = "svmlight"
-    tsv = "tsv"
-    fasttext = "fasttext"
-    csv = "csv"
-    lines = "lines"
+    format: Format | None = None
+    text_column: str = "text"
+    label_column: str = "label"
+    zero_based: bool | None = None
 
 
-# ---------------------------------------------------------------------- in
+@dataclass(frozen=True)
+class TrainingData:
+    """Rows to train on, and rows to validate on if there are any.
+
+    ``first_feature`` is the number of the first feature in svmlight rows, 0 or 1; None for texts.
+    """
+
+    X: Any
+    y: Any
+    X_valid: Any = None
+    y_valid: Any = None
+    first_feature: int | None = None
 
 
 def load(model: Path, jobs: int) -> Any:
-    """Model of a file, to predict with so many threads."""
+    """Load a model, to predict with so many threads."""
     from ..model.model_file import load_model
 
     loaded = load_model(model)
@@ -36,99 +50,165 @@ def load(model: Path, jobs: int) -> Any:
     return loaded
 
 
-def _source(path: Path) -> Any:
-    return sys.stdin.buffer if str(path) == "-" else path
+# ---------------------------------------------------------------------- rows with labels
 
 
-def read(
-    path: Path,
-    format: Format | None,
-    text_column: str,
-    label_column: str,
-    n_features: int | None = None,
-    one_based: bool = False,
-) -> tuple[Any, Any]:
-    """Rows and labels. Features keep the numbers that svmlight files give them."""
-    from ..data.readers import read_rows
+def read_training(rows: Path, valid: Path | None, options: RowOptions) -> TrainingData:
+    """Read training rows, and validation rows of the same kind, whose features agree."""
+    import numpy as np
 
-    return read_rows(
-        _source(path),
-        format=None if format is None else format.value,
-        text_column=text_column,
-        label_column=label_column,
-        n_features=n_features,
-        zero_based=not one_based,
-    )
+    if valid is not None and str(rows) == str(valid) == "-":
+        raise ValueError("--valid: standard input is read for the training rows; name a file")
+    train = _parse(rows, options)
+    _check_labels(rows, train)
+    if valid is None:
+        if _is_text(train):
+            return TrainingData(*train)
+        zero_based = _zero_based([train], options)
+        return TrainingData(
+            train.matrix(zero_based=zero_based), train.y, first_feature=int(not zero_based)
+        )
+    other = _parse(valid, options)
+    _check_kind(valid, _is_text(other), _is_text(train), "training rows are")
+    if _is_text(train):
+        texts, y = train
+        return TrainingData(texts, y, other[0], as_labels(valid, other[1], np.unique(y)))
+    zero_based = _zero_based([train, other], options)
+    X = train.matrix(zero_based=zero_based)
+    X_valid = other.matrix(X.shape[1], zero_based, "warn")
+    y_valid = as_labels(valid, other.y, np.unique(train.y))
+    return TrainingData(X, train.y, X_valid, y_valid, int(not zero_based))
 
 
-def read_for(
-    loaded: Any,
-    path: Path,
-    format: Format | None,
-    text_column: str,
-    label_column: str,
-    one_based: bool,
-) -> tuple[Any, Any]:
-    """Rows and labels of the kind that a model takes."""
+def read_labelled(loaded: Any, path: Path, options: RowOptions) -> tuple[Any, Any]:
+    """Read rows and labels of the kind that a model takes."""
     takes_text = hasattr(loaded, "features_")
-    n_features = None if takes_text else loaded.n_features_in_
-    X, y = read(path, format, text_column, label_column, n_features, one_based)
-    check_kind(isinstance(X, list), takes_text, path)
-    return X, like(y, loaded.classes_)
+    rows = _parse(path, options)
+    _check_kind(path, _is_text(rows), takes_text, "the model takes")
+    X, y = rows if takes_text else (_matrix_for(loaded, rows, options), rows.y)
+    return X, as_labels(path, y, loaded.classes_)
 
 
-def like(y: Any, classes: Any) -> Any:
-    """Labels of a file in the type of the classes, if they read the same; 7 and "7" do."""
+def as_labels(path: Path, y: Any, classes: Any) -> Any:
+    """Labels in the type of the classes, if they read the same, as 7 and "7" do."""
     import numpy as np
 
     if y.dtype.kind == classes.dtype.kind:
         return y
     by_name = {str(label): number for number, label in enumerate(classes.tolist())}
-    codes = np.array([by_name.get(str(label), -1) for label in y.tolist()])
-    if (codes < 0).any():
-        unknown = y[codes < 0][:1].tolist()[0]
+    y_encoded = np.array([by_name.get(str(label), -1) for label in y.tolist()])
+    if (y_encoded < 0).any():
+        unknown = y[y_encoded < 0][:1].tolist()[0]
         raise ValueError(
-            f"the label {unknown!r} is of another type than the model's, such as "
-            f"{classes[:1].tolist()[0]!r}"
+            f"{path}: the label {unknown!r} is of another type than the model's labels, such as "
+            f"{classes[:1].tolist()[0]!r}; is this the right file?"
         )
-    return classes[codes]
+    return classes[y_encoded]
 
 
-def check_kind(is_text: bool, wants_text: bool, path: Path) -> None:
-    """Complain of texts for a model of features, and the other way round."""
+def _check_labels(path: Path, rows: Any) -> None:
+    """Raise an error about labels that no model can use, and warn of unlikely ones."""
+    import numpy as np
+
+    from ..data.labels import unlikely_labels
+    from ..data.streams import shown
+
+    texts, y = rows if _is_text(rows) else (None, rows.y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{path}: all rows have the label {shown(str(classes[0]))}; at least two are needed"
+        )
+    label = label_that_breaks_lines(classes.tolist())
+    if label is not None:
+        raise ValueError(
+            f"{path}: the label {shown(label)} contains a tab or a newline, which would break the "
+            "lines of predictions; replace it"
+        )
+    doubt = unlikely_labels(y, texts)
+    if doubt is not None:
+        note(f"warning: {path}: {doubt}" + ("; a tsv row is label<TAB>text" if texts else ""))
+    warnings.filterwarnings("ignore", ".*check (which part|that labels)")  # said just now
+
+
+def _parse(path: Path, options: RowOptions, labelled: bool = True) -> Any:
+    """Texts and labels, or svmlight rows with features numbered as in their file."""
+    from ..data.readers import parse_rows
+
+    return parse_rows(
+        _source(path),
+        format=None if options.format is None else options.format.value,
+        text_column=options.text_column,
+        label_column=options.label_column,
+        labelled=labelled,
+    )
+
+
+def _source(path: Path) -> Any:
+    return sys.stdin.buffer if str(path) == "-" else path
+
+
+def _is_text(rows: Any) -> bool:
+    return isinstance(rows, tuple)
+
+
+def _check_kind(path: Path, is_text: bool, wants_text: bool, who: str) -> None:
+    """Raise an error about texts where svmlight features are wanted, or the other way round."""
     if is_text != wants_text:
         kinds = "texts", "svmlight features"
         found, wanted = kinds if is_text else kinds[::-1]
         raise ValueError(
-            f"{path}: these are {found}, and the model takes {wanted}; if the format was told "
-            f"wrongly, give --format"
+            f"{path}: these are {found}, but {who} {wanted}; pass --format if the format was "
+            "detected wrongly"
         )
 
 
-def batches(
-    loaded: Any, source: Path, format: Format | None, text_column: str, one_based: bool
-) -> Iterator[Any]:
-    """Rows to classify, in batches."""
-    from ..data.readers import iter_texts, read_rows
+# ---------------------------------------------------------------------- svmlight features
 
-    if not hasattr(loaded, "features_"):
-        n_features = loaded.n_features_in_
-        X, _ = read_rows(
-            _source(source),
-            format="svmlight" if format is None else format.value,
-            labelled=False,
-            n_features=n_features,
-            zero_based=not one_based,
+
+def _zero_based(files: list[Any], options: RowOptions) -> bool:
+    """Whether features are counted from 0, as given or as found in all files together."""
+    from ..data.svmlight import detect_zero_based
+
+    return detect_zero_based(files) if options.zero_based is None else options.zero_based
+
+
+def _matrix_for(loaded: Any, rows: Any, options: RowOptions) -> Any:
+    """Rows in the columns of a model. Features that it does not know are ignored with a warning.
+
+    The model remembers how the rows that it was trained on by this command were counted. A model
+    that was trained otherwise does not, and rows without a feature 0 may then be either.
+    """
+    from ..data.svmlight import detect_zero_based
+
+    n_features, zero_based = loaded.n_features_in_, options.zero_based
+    if zero_based is None and hasattr(loaded, "first_feature_"):
+        zero_based = loaded.first_feature_ == 0
+    if zero_based is None:
+        zero_based = detect_zero_based([rows], n_features, "warn")
+    return rows.matrix(n_features, zero_based, "warn")
+
+
+# ---------------------------------------------------------------------- rows to classify
+
+
+def read_batches(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
+    """Read rows to classify, in batches; texts as they arrive."""
+    from ..data.readers import iter_texts
+
+    if hasattr(loaded, "features_"):
+        texts = iter_texts(
+            _source(path),
+            format=None if options.format is None else options.format.value,
+            text_column=options.text_column,
         )
-        check_kind(isinstance(X, list), False, source)
-        yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
+        yield from _as_they_arrive(texts)
         return
-    texts = iter_texts(
-        _source(source),
-        format=None if format is None else format.value,
-        text_column=text_column,
-    )
-    yield from _as_they_arrive(texts)
+    options = RowOptions(options.format or Format.svmlight, zero_based=options.zero_based)
+    rows = _parse(path, options, labelled=False)
+    _check_kind(path, _is_text(rows), False, "the model takes")
+    X = _matrix_for(loaded, rows, options)
+    yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
 
 
 def _as_they_arrive(texts: Iterator[str]) -> Iterator[list[str]]:
@@ -163,67 +243,3 @@ def _as_they_arrive(texts: Iterator[str]) -> Iterator[list[str]]:
             yield batch
     if end is not None:
         raise end
-
-
-# ---------------------------------------------------------------------- out
-
-
-def check_target(path: Path, *inputs: Path | None) -> None:
-    """Complain of a file that cannot be written, or must not be, before the work."""
-    if any(source is not None and source.resolve() == path.resolve() for source in inputs):
-        raise ValueError(f"{path}: this is where the rows are; name another file to write")
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise FileNotFoundError(2, "there is no such folder to write to", str(folder))
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(13, "this folder cannot be written to", str(folder))
-    if path.is_dir():
-        raise IsADirectoryError(21, "this is a folder; name a file", str(path))
-
-
-@contextmanager
-def output_lines(path: Path | None) -> Iterator[Callable[[str], Any]]:
-    """Where to write lines; a file takes its place only when it is whole."""
-    if path is None or str(path) == "-":
-
-        def write(lines: str) -> None:
-            sys.stdout.write(lines)
-            sys.stdout.flush()
-
-        yield write
-        return
-    from ..model.atomic import replacing
-
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
-        yield file.write
-
-
-def plain_line(labels: list[Any], shares: list[float], proba: bool) -> str:
-    """Labels of a row, and their probabilities if wanted, separated by tabs."""
-    if not proba:
-        return "\t".join(map(str, labels)) + "\n"
-    pairs = (f"{label}\t{share:.4f}" for label, share in zip(labels, shares, strict=True))
-    return "\t".join(pairs) + "\n"
-
-
-def json_line(labels: list[Any], shares: list[float], proba: bool) -> str:
-    """Labels of a row and their probabilities as JSON."""
-    import json
-
-    content = {"labels": labels, "probabilities": [round(share, 6) for share in shares]}
-    return json.dumps(content, ensure_ascii=False, default=str) + "\n"
-
-
-def print_facts(facts: dict[str, Any], as_json: bool) -> None:
-    """Facts as one line of JSON, or as a table."""
-    if as_json:
-        import json
-
-        print(json.dumps(facts, default=str))
-        return
-    width = max(map(len, facts))
-    for name, fact in facts.items():
-        text = f"{fact:,}" if isinstance(fact, int) else fact
-        if isinstance(fact, float):
-            text = f"{fact:.4f}"
-        print(f"{name.replace('_', ' '):{width}}  {text}")

@@ -1,6 +1,10 @@
 from .datasets import fetch_paper_set as fetch_paper_set
 from .datasets import load_icd10cm as load_icd10cm
 from .datasets import load_wordnet as load_wordnet
+from .downloads import DownloadError as DownloadError
+from .readers import iter_texts as iter_texts
+from .readers import read_rows as read_rows
 from .readers import read_text as read_text
 from .streams import DataError as DataError
 from .svmlight import read_svmlight as read_svmlight
+from .svmlight import read_svmlight_files as read_svmlight_files

@@ -1,8 +1,8 @@
 """Data sets: two that come with the package, and the five of the paper by name.
 
-The bundled ones are texts with labels, see ``data/README.md``. Those of the paper (its table of
-data sets, in the appendix) are feature matrices in the layout and the splits of PD-Sparse
-(Yen, Huang, et al., ICML 2016), from which the paper took them.
+The bundled ones are texts with labels; see ``bundled/README.md``. Those of the paper (see
+the table of data sets in its appendix) are feature matrices in the layout and the splits of
+PD-Sparse (Yen, Huang, et al., ICML 2016), from which the paper took them.
 """
 
 from __future__ import annotations
@@ -17,25 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .downloads import DownloadError, data_home, download, unpack
-from .readers import guess_format, iter_texts, read_rows, read_text
+from .downloads import data_home, download, unpack
+from .readers import read_text
 from .streams import DataError, MissingFileError
-from .svmlight import read_svmlight
+from .svmlight import read_svmlight_files
 
 __all__ = [
     "PAPER_SETS",
-    "DataError",
-    "DownloadError",
     "FeatureSplit",
     "TextSplit",
     "fetch_paper_set",
-    "guess_format",
-    "iter_texts",
     "load_icd10cm",
     "load_wordnet",
-    "read_rows",
-    "read_svmlight",
-    "read_text",
 ]
 
 
@@ -70,10 +63,10 @@ class FeatureSplit(NamedTuple):
 
 
 def load_icd10cm() -> TextSplit:
-    """Wordings of diagnoses and their ICD-10-CM categories: 1,597 classes.
+    """Load diagnosis wordings and their ICD-10-CM categories: 1,597 classes.
 
-    The label of a wording is the 3-character category that it stands under. 47,041 rows to
-    train on, 11,760 to test on. In the public domain; see ``data/README.md`` in the package.
+    The label of a wording is the 3-character category that it is listed under. There are 47,041
+    training rows and 11,760 test rows. In the public domain; see ``data/bundled/README.md``.
 
     Examples
     --------
@@ -88,11 +81,11 @@ def load_icd10cm() -> TextSplit:
 
 
 def load_wordnet() -> TextSplit:
-    """Nouns of WordNet with their glosses, and their hypernyms: 7,319 classes.
+    """Load nouns of WordNet with their glosses, and their hypernyms: 7,319 classes.
 
     A label is the offset and first word of the first hypernym in WordNet 3.1. Many classes have
-    few rows. 55,379 rows to train on, 13,817 to test on. WordNet's licence lies beside the data,
-    in the package's ``data`` folder, and must go with every copy.
+    few rows. There are 55,379 training rows and 13,817 test rows. WordNet's licence is in the
+    package's ``data/bundled`` folder and must go with every copy.
 
     Examples
     --------
@@ -120,7 +113,7 @@ def _bundled(name: str) -> TextSplit:
 
 @dataclass(frozen=True)
 class PaperSet:
-    """What the paper says of a data set, and where its files are."""
+    """What the paper says about a data set, and where its files are."""
 
     n_classes: int
     n_features: int
@@ -132,7 +125,7 @@ class PaperSet:
 # Addresses: those of PD-Sparse's own examples/Makefile (github.com/a061105/ExtremeMulticlass, as of
 # commit ff752c5), which its page www.cs.utexas.edu/~xrhuang/PDSparse points to; that Makefile
 # leaves out imageNet's, which is from a public script that repeats all the others.
-# dl=1 asks for the file rather than a page about it.
+# dl=1 asks for the file rather than for a page about it.
 _DROPBOX = "https://www.dropbox.com/s/"
 PAPER_SETS = {
     "sector": PaperSet(105, 55_197, 7_793, _DROPBOX + "9qhaxn9rxb0n4mq/sector.tar.bz2?dl=1"),
@@ -156,15 +149,16 @@ def fetch_paper_set(
     data_home: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> FeatureSplit:
-    r"""One of the paper's data sets: sector, aloi.bin, imageNet, Dmoz or LSHTC1.
+    r"""Fetch one of the paper's data sets: sector, aloi.bin, imageNet, Dmoz or LSHTC1.
 
     Parameters
     ----------
     name : str
         Which one.
     folder : path or None
-        A folder that holds it as PD-Sparse packs it, ``sector/sector.train``, ``.heldout`` and
-        ``.test``, or these files themselves, plain or compressed. Nothing is fetched then.
+        Folder that already contains the set as PD-Sparse packs it, ``sector/sector.train``,
+        ``.heldout`` and ``.test``, or these files themselves, plain or compressed. Nothing is
+        fetched then.
     data_home : path or None
         Where fetched sets are kept; by default the environment variable XTRELLIS_DATA_HOME,
         or else ``~/.cache/xtrellis``. What is there is not fetched again.
@@ -174,8 +168,8 @@ def fetch_paper_set(
     Returns
     -------
     FeatureSplit
-        X_train, y_train, X_valid, y_valid, X_test, y_test. It is warned if classes, features or
-        training rows are not as many as in the paper.
+        X_train, y_train, X_valid, y_valid, X_test, y_test. A warning is given if the numbers of
+        classes, features or training rows differ from the paper's.
 
     Raises
     ------
@@ -190,7 +184,7 @@ def fetch_paper_set(
     >>> from pathlib import Path
     >>> from xtrellis.data import fetch_paper_set
     >>> with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")          # these are not as many rows as the paper's
+    ...     warnings.simplefilter("ignore")          # there are fewer rows than in the paper
     ...     for part in ("train", "heldout", "test"):
     ...         _ = Path(folder, f"sector.{part}").write_text("94 1:0.5 3:0.2\n12 2:0.1\n")
     ...     split = fetch_paper_set("sector", folder=folder)
@@ -203,33 +197,32 @@ def fetch_paper_set(
         files = _fetched(name, data_home, base_url)
     else:
         files = [_local_file(Path(folder), name, part) for part in _PARTS]
-    # Whether features count from 0 or 1 can only be told from all parts together.
-    parts = [_integer_labelled(file) for file in files]
-    first = min((int(X.indices.min()) for X, _ in parts if X.nnz), default=0)
-    n_features = max(PAPER_SETS[name].n_features, *(X.shape[1] - (first > 0) for X, _ in parts))
-    columns: list[Any] = []
-    for X, y in parts:
-        columns += [_shifted(X, first > 0, n_features), y]
-    split = FeatureSplit(*columns)
+    split = FeatureSplit(*read_svmlight_files(files))
+    for file, y in zip(files, split[1::2], strict=True):
+        if y.dtype.kind != "i":
+            raise DataError(f"{file}: labels must be whole numbers; is this the right file?")
+    n_features = max(PAPER_SETS[name].n_features, split.X_train.shape[1])
+    for X in split[::2]:
+        X.resize(X.shape[0], n_features)
     _compare_with_paper(name, split)
     return split
 
 
 def _local_file(folder: Path, name: str, part: str) -> Path:
-    """A part of a set in a folder, in one of the ways it may lie there."""
+    """One part of a set in a folder, in any of the layouts above."""
     for place in (folder / name, folder):
         for suffix in ("", ".gz", ".bz2", ".xz"):
             file = place / f"{name}.{part}{suffix}"
             if file.is_file():
                 return file
     raise MissingFileError(
-        f"{folder}: there is no {name}.{part}, nor {name}/{name}.{part}, compressed or not; "
-        "give the folder that holds it"
+        f"{folder}: there is no {name}.{part} or {name}/{name}.{part}, compressed or not; "
+        "pass the folder that contains it"
     )
 
 
 def _fetched(name: str, home: str | os.PathLike[str] | None, base_url: str | None) -> list[Path]:
-    """Files of a set, fetched if they are not there yet."""
+    """Files of a set, which are fetched if they are not there yet."""
     folder = data_home(home) / name
     files = [folder / f"{name}.{part}" for part in _PARTS]
     if not all(file.is_file() for file in files):
@@ -239,21 +232,6 @@ def _fetched(name: str, home: str | os.PathLike[str] | None, base_url: str | Non
         unpack(archive, folder, [file.name for file in files])
         archive.unlink(missing_ok=True)
     return files
-
-
-def _integer_labelled(file: Path) -> tuple[Any, npt.NDArray[np.int64]]:
-    X, y = read_svmlight(file, zero_based=True)
-    if y is None or y.dtype.kind != "i":
-        raise DataError(f"{file}: the labels are not all whole numbers; is this the right file?")
-    return X, y
-
-
-def _shifted(X: Any, by_one: bool, n_features: int) -> Any:
-    """The same rows, features counted from 0, in so many columns."""
-    from scipy import sparse
-
-    indices = X.indices - 1 if by_one else X.indices
-    return sparse.csr_matrix((X.data, indices, X.indptr), (X.shape[0], n_features))
 
 
 def _compare_with_paper(name: str, split: FeatureSplit) -> None:
@@ -269,6 +247,6 @@ def _compare_with_paper(name: str, split: FeatureSplit) -> None:
     ]
     if wrong:
         warnings.warn(
-            f"{name} is not as in the paper, whose numbers are in brackets: {', '.join(wrong)}",
+            f"{name} differs from the paper, whose numbers are in brackets: {', '.join(wrong)}",
             stacklevel=3,
         )

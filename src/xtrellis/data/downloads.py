@@ -1,7 +1,7 @@
 """Downloads that survive dropped connections, and archives unpacked without trusting them.
 
-A file comes as ``name.part`` and is renamed when it is whole, so what has its final name is
-complete. A part that is there already is gone on with, if the server can (HTTP Range).
+A file is downloaded to ``name.part`` and renamed when it is complete. A partial download is resumed
+if the server supports it (HTTP Range), which pooch cannot do: it opens its target anew every time.
 """
 
 from __future__ import annotations
@@ -27,38 +27,39 @@ from .. import __version__
 
 _PIECE = 2**18  # bytes
 _TIMEOUT = 30.0  # seconds without a byte
-_TRIES = 5  # without a byte more than the try before
+_TRIES = 5  # in a row that bring no further byte
 _PAUSE = 1.0  # seconds before the second try, doubled each time
 
 
 class DownloadError(OSError):
-    """A file that cannot be fetched; the message is one line that says what to do."""
+    """A file that cannot be downloaded; the message is one line that says what to do."""
 
 
 def data_home(given: str | os.PathLike[str] | None = None) -> Path:
-    """Folder for fetched data: as given, or XTRELLIS_DATA_HOME, or ~/.cache/xtrellis."""
+    """Folder for downloaded data: as given, or XTRELLIS_DATA_HOME, or ~/.cache/xtrellis."""
     folder = given or os.environ.get("XTRELLIS_DATA_HOME") or Path("~", ".cache", "xtrellis")
     return Path(folder).expanduser()
 
 
 def download(url: str, target: Path, *, sha256: str | None = None) -> Path:
-    """Fetch a file to ``target``, unless it is there.
+    """Download a file to ``target``, unless it exists.
 
     Parameters
     ----------
     url : str
-        Its address, http or https.
+        Address, http or https.
     target : Path
-        Where it goes; its folder is made.
+        File to write; its folder is created.
     sha256 : str or None
-        Checksum in hexadecimal, if known. A file with another one is removed, and an error.
+        Checksum in hexadecimal, if known. A file with another checksum is removed, and an error
+        is raised.
     """
     if target.exists():
         return target
     if not url.lower().startswith(("http://", "https://")):
-        raise DownloadError(f"{url}: only http and https addresses can be fetched; check it")
+        raise DownloadError(f"{url}: only http and https addresses are supported; check it")
     part = target.with_name(target.name + ".part")
-    with _told_disk_errors(part):
+    with _clear_disk_errors(part):
         part.parent.mkdir(parents=True, exist_ok=True)
         _fetch_with_retries(url, part)
         found = _checksum(part) if sha256 else None
@@ -66,7 +67,7 @@ def download(url: str, target: Path, *, sha256: str | None = None) -> Path:
             _forget(part)
             raise DownloadError(
                 f"{url}: the checksum is {found}, not {sha256}; the file was removed, "
-                "try again or fetch it by hand"
+                "try again or download it by hand"
             )
         os.replace(part, target)
         _tag(part).unlink(missing_ok=True)
@@ -82,12 +83,12 @@ def _fetch_with_retries(url: str, part: Path) -> None:
             return
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code == 416 and before:  # the part is longer than the file: begin anew
+            if error.code == 416 and before:  # the part is longer than the file: start again
                 _forget(part)
             elif error.code not in (408, 429, 500, 502, 503, 504):
                 raise DownloadError(
-                    f"{url}: the server says {error.code} {error.reason}; the file may have "
-                    "moved, fetch it by hand and give its folder"
+                    f"{url}: the server answers {error.code} {error.reason}; the file may have "
+                    "moved, download it by hand and pass its folder"
                 ) from error
             reason: object = f"{error.code} {error.reason}"
         except urllib.error.URLError as error:
@@ -97,14 +98,14 @@ def _fetch_with_retries(url: str, part: Path) -> None:
         tries = 1 if _size(part) > before else tries + 1
         if tries >= _TRIES:
             raise DownloadError(
-                f"{url}: cannot be fetched ({reason}); check the network and run again, "
-                f"it goes on from byte {_size(part)}"
+                f"{url}: cannot be downloaded ({reason}); check the network and try again, "
+                f"the download resumes from byte {_size(part)}"
             )
         time.sleep(_PAUSE * 2 ** (tries - 1))
 
 
 def _fetch(url: str, part: Path) -> None:
-    """One try: what is missing from the part, or all if the server cannot give that."""
+    """Try once to download what is missing, or everything if the server cannot resume."""
     start = _size(part)
     request = urllib.request.Request(url, headers={"User-Agent": f"xtrellis/{__version__}"})
     if start:
@@ -115,7 +116,7 @@ def _fetch(url: str, part: Path) -> None:
         ranged = response.status == 206
         if ranged and _first_byte(response) != start:
             _forget(part)
-            raise EOFError("the server sent another part than asked for")
+            raise EOFError("the server sent a different range than requested")
         start = start if ranged else 0
         left = response.headers.get("Content-Length")
         total = start + int(left) if left and left.isdigit() else None
@@ -126,13 +127,13 @@ def _fetch(url: str, part: Path) -> None:
             while data := _received(response):
                 file.write(data)
                 report(len(data))
-    # http.client does not tell when a connection ends too early.
+    # http.client does not raise an error when a connection ends too early.
     if total is not None and _size(part) < total:
         raise EOFError(f"the connection ended at byte {_size(part)} of {total}")
 
 
 def _received(response: Any) -> bytes:
-    """The next piece; errors of the connection, TLS's too, are not those of the disk."""
+    """The next piece; connection errors, TLS's too, are told apart from disk errors."""
     try:
         return bytes(response.read(_PIECE))
     except (OSError, http.client.HTTPException) as error:
@@ -140,16 +141,16 @@ def _received(response: Any) -> bytes:
 
 
 def _first_byte(response: Any) -> int:
-    """Where a partial answer begins; -1 if it does not say."""
+    """First byte of a partial answer; -1 if it does not say."""
     unit, _, rest = response.headers.get("Content-Range", "").partition(" ")
     first = rest.partition("-")[0]
     return int(first) if unit == "bytes" and first.isdigit() else -1
 
 
 def _remember_tag(part: Path, response: Any) -> None:
-    """Keep what identifies this version of the file, to go on only with the same one."""
+    """Keep what identifies this version of the file, to resume only with the same one."""
     tag = response.headers.get("ETag") or ""
-    if not tag or tag.startswith("W/"):  # weak ones do not promise the same bytes
+    if not tag or tag.startswith("W/"):  # weak tags do not promise the same bytes
         tag = response.headers.get("Last-Modified") or ""
     if tag and tag.isprintable():
         _tag(part).write_text(tag)
@@ -176,8 +177,8 @@ def _checksum(path: Path) -> str:
 
 
 @contextmanager
-def _told_disk_errors(path: Path) -> Iterator[None]:
-    """Errors of the disk as one clear line."""
+def _clear_disk_errors(path: Path) -> Iterator[None]:
+    """Turn disk errors into one clear line."""
     try:
         yield
     except DownloadError:
@@ -185,7 +186,7 @@ def _told_disk_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise DownloadError(
-                f"{path}: the disk is full; make room, or choose another folder with "
+                f"{path}: the disk is full; free some space, or choose another folder with "
                 "XTRELLIS_DATA_HOME"
             ) from error
         raise DownloadError(
@@ -196,7 +197,7 @@ def _told_disk_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _progress(path: Path, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Progress bar on a terminal, nothing elsewhere."""
+    """Progress bar on a terminal; nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -218,13 +219,13 @@ def _progress(path: Path, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def unpack(archive: Path, folder: Path, wanted: Collection[str]) -> None:
-    """Take the wanted files out of a tar archive, compressed or not, into a folder.
+    """Extract the wanted files from a tar archive, compressed or not, into a folder.
 
-    Only regular files are taken, by the last part of their name, and written under that name
-    and no other: an archive cannot put anything elsewhere.
+    Only regular files are extracted, by the last part of their name, and written under that name:
+    an archive cannot write anything elsewhere.
     """
     missing = set(wanted)
-    with _told_disk_errors(folder):
+    with _clear_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with tarfile.open(archive, "r|*") as members:
@@ -236,13 +237,13 @@ def unpack(archive: Path, folder: Path, wanted: Collection[str]) -> None:
                         _write_whole(file, member.size, folder / name)
                         missing.remove(name)
         except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
-            raise _refused(archive, f"is no tar archive, or damaged ({error})") from error
+            raise _refused(archive, f"is not a tar archive, or is damaged ({error})") from error
         except OSError as error:
             if error.errno is not None:
                 raise
-            raise _refused(archive, f"is damaged ({error})") from error  # what bz2 and gzip raise
+            raise _refused(archive, f"is damaged ({error})") from error  # by bz2 and gzip
     if missing:
-        raise _refused(archive, f"does not hold {', '.join(sorted(missing))}")
+        raise _refused(archive, f"does not contain {', '.join(sorted(missing))}")
 
 
 def _write_whole(source: IO[bytes], size: int, target: Path) -> None:
@@ -250,11 +251,11 @@ def _write_whole(source: IO[bytes], size: int, target: Path) -> None:
     with open(part, "wb") as file:
         shutil.copyfileobj(source, file, _PIECE)
     if part.stat().st_size != size:
-        raise EOFError(f"{target.name} ends in the middle")
+        raise EOFError(f"{target.name} is truncated")
     os.replace(part, target)
 
 
 def _refused(archive: Path, what: str) -> DownloadError:
-    """Error of an archive that is of no use; it is removed so that a new try fetches it anew."""
+    """Error of a useless archive, which is removed so that the next try downloads it again."""
     archive.unlink(missing_ok=True)
-    return DownloadError(f"{archive}: {what}; it was removed, fetch it again or by hand")
+    return DownloadError(f"{archive}: {what}; it was removed, download it again")

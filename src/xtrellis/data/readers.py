@@ -1,16 +1,17 @@
 """Readers: rows of text or features, and labels, from files in the usual formats.
 
 ========  =============================================================================
-format    a row
+format    row
 ========  =============================================================================
 svmlight  ``label index:value index:value ...``
 tsv       ``label<TAB>text``
 fasttext  ``__label__x text``
 csv       fields under a header that names them, as spreadsheets write them
-lines     a text, no label
+lines     a text without a label
 ========  =============================================================================
 
-All of them may be compressed. One pass from the source (``sources``) to lines, lines to rows.
+All of them may be compressed. Files are read in one pass: ``streams`` turns bytes into lines, this
+module turns lines into rows.
 """
 
 from __future__ import annotations
@@ -24,13 +25,21 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from .labels import checked_label, label_array
 from .streams import MAX_LINE, DataError, MissingFileError, Source, Stream, opened, shown
-from .svmlight import ZeroBased, checked_label, label_array, read_svmlight, rows_of
+from .svmlight import (
+    HandleUnknown,
+    SvmlightRows,
+    ZeroBased,
+    detect_zero_based,
+    parse_svmlight,
+    read_svmlight,
+)
 
 __all__ = [
     "DataError",
     "MissingFileError",
-    "guess_format",
+    "detect_format",
     "iter_texts",
     "read_rows",
     "read_svmlight",
@@ -39,6 +48,7 @@ __all__ = [
 
 Format = Literal["svmlight", "tsv", "fasttext", "csv", "lines"]
 Row = tuple[str, str | None]  # text, label
+TextRows = tuple[list[str], npt.NDArray[np.str_] | None]
 
 _OF_SUFFIX: dict[str, Format] = {
     ".svm": "svmlight",
@@ -63,11 +73,12 @@ def read_rows(
     labelled: bool = True,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
+    handle_unknown: HandleUnknown = "error",
 ) -> tuple[Any, npt.NDArray[Any] | None]:
-    r"""Rows and labels of a file in any of the formats.
+    r"""Read rows and labels from a file in any of the formats.
 
-    Parameters are those of :func:`read_svmlight` and :func:`read_text`; the format may be
-    ``"svmlight"``, too, and by default is told from the file.
+    Parameters are those of :func:`read_svmlight` and :func:`read_text`. The format may also be
+    ``"svmlight"``, and is detected from the file if omitted.
 
     Returns
     -------
@@ -81,10 +92,33 @@ def read_rows(
     >>> read_rows(io.BytesIO(b"A00\tcholera\nA01\ttyphoid fever\n"))
     (['cholera', 'typhoid fever'], array(['A00', 'A01'], dtype='<U3'))
     """
+    rows = parse_rows(
+        source,
+        format=format,
+        text_column=text_column,
+        label_column=label_column,
+        labelled=labelled,
+    )
+    if not isinstance(rows, SvmlightRows):
+        return rows
+    if zero_based == "auto":
+        zero_based = detect_zero_based([rows], n_features, handle_unknown)
+    return rows.matrix(n_features, zero_based, handle_unknown), rows.y
+
+
+def parse_rows(
+    source: Source,
+    *,
+    format: Format | None = None,
+    text_column: str = "text",
+    label_column: str = "label",
+    labelled: bool = True,
+) -> TextRows | SvmlightRows:
+    """Read texts and labels, or features that are still numbered as in their file."""
     with opened(source) as stream:
         format = _known_format(stream, format, labelled)
         if format == "svmlight":
-            return rows_of(stream, n_features, zero_based, labelled)
+            return parse_svmlight(stream, labelled)
         return _texts_and_labels(stream, format, text_column, label_column, labelled)
 
 
@@ -95,21 +129,21 @@ def read_text(
     text_column: str = "text",
     label_column: str = "label",
     labelled: bool = True,
-) -> tuple[list[str], npt.NDArray[np.str_] | None]:
-    r"""Texts and labels of a file.
+) -> TextRows:
+    r"""Read texts and labels from a file.
 
     Parameters
     ----------
     source : path or binary file
-        UTF-8, plain or compressed with gzip, bzip2 or xz, which its first bytes tell.
+        UTF-8, plain or compressed with gzip, bzip2 or xz, which is detected from its first bytes.
     format : {"tsv", "fasttext", "csv", "lines"} or None
-        ``label<TAB>text``; ``__label__x text``; comma-separated values under a header; or a text
-        a line, without label. By default told from the file's name and first line.
+        ``label<TAB>text``; ``__label__x text``; comma-separated values under a header; or one text
+        per line, without labels. Detected from the file's name and first line if omitted.
     text_column, label_column : str
-        Columns of a csv file that hold them.
+        Columns of a csv file that contain the texts and the labels.
     labelled : bool, default=True
-        Whether to read labels. If not, the labels of a tsv or fasttext file are dropped if
-        ``format`` says that it is one.
+        Whether to read labels. If not, pass the ``format`` of a tsv or fasttext file to drop its
+        labels.
 
     Returns
     -------
@@ -139,7 +173,7 @@ def read_text(
 def iter_texts(
     source: Source, *, format: Format | None = None, text_column: str = "text"
 ) -> Iterator[str]:
-    r"""Texts of a file or pipe without labels, one by one as they arrive.
+    r"""Read texts from a file or pipe, one by one as they arrive, without labels.
 
     Parameters are those of :func:`read_text` with ``labelled=False``.
 
@@ -161,10 +195,10 @@ def iter_texts(
 # ---------------------------------------------------------------------- which format
 
 
-def guess_format(name: str, first_lines: bytes) -> Format:
-    r"""Format told from a file's name, or else from its first line.
+def detect_format(name: str, first_lines: bytes) -> Format:
+    r"""Detect the format from a file's name, or else from its first line.
 
-    >>> guess_format("train.svm.gz", b""), guess_format("rows.txt", b"A00\tcholera\n")
+    >>> detect_format("train.svm.gz", b""), detect_format("rows.txt", b"A00\tcholera\n")
     ('svmlight', 'tsv')
     """
     stem, suffix = os.path.splitext(name.lower())
@@ -176,7 +210,7 @@ def guess_format(name: str, first_lines: bytes) -> Format:
     line = next((line for line in lines if line and not line.startswith(b"#")), b"")
     if line.startswith(_PREFIX.encode()):
         return "fasttext"
-    # The head may end amid a line, and so amid a number.
+    # The head may end in the middle of a line, and so of a number.
     if _SVMLIGHT.fullmatch(line if line is not lines[-1] else line.rpartition(b" ")[0] or line):
         return "svmlight"
     if b"\t" in line:
@@ -188,15 +222,15 @@ def guess_format(name: str, first_lines: bytes) -> Format:
 
 
 def _known_format(stream: Stream, format: Format | None, labelled: bool) -> Format:
-    """The format asked for, or a guess that leaves no doubt."""
+    """The format that was asked for, or else the one detected, if it leaves no doubt."""
     if format is not None:
         if format not in get_args(Format):
             raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
         return format
-    format = guess_format(stream.name, stream.head())
+    format = detect_format(stream.name, stream.head())
     if not labelled and format in ("tsv", "fasttext"):
         raise stream.error(
-            f"this looks like a {format} file with labels; say format={format!r} to drop them, or "
+            f"this looks like a {format} file with labels; pass format={format!r} to drop them, or "
             "format='lines' if the whole line is the text"
         )
     return format
@@ -207,11 +241,11 @@ def _known_format(stream: Stream, format: Format | None, labelled: bool) -> Form
 
 def _texts_and_labels(
     stream: Stream, format: Format, text_column: str, label_column: str, labelled: bool
-) -> tuple[list[str], npt.NDArray[np.str_] | None]:
+) -> TextRows:
     if labelled and format == "lines" and stream.head():
         raise stream.error(
-            "these lines have no labels; put label<TAB>text on each, say which format it is, or "
-            "say labelled=False"
+            "these lines have no labels; write label<TAB>text on each line, or pass the format if "
+            "it is another one"
         )
     texts: list[str] = []
     labels: list[str | None] = []
@@ -230,7 +264,7 @@ def _rows(
     label_column: str | None,
     at_once: bool = True,
 ) -> Iterator[Row]:
-    """Rows of a text file, without labels if there is no label column."""
+    """Rows of a text file; without labels if ``label_column`` is None."""
     lines = _lines(stream, at_once)
     labelled = label_column is not None
     if format == "tsv":
@@ -241,11 +275,11 @@ def _rows(
         return _csv_rows(stream, lines, text_column, label_column)
     if format == "lines":
         return ((line.rstrip("\r"), None) for _, line in lines)
-    raise stream.error("this is svmlight, features rather than text; read it with read_svmlight")
+    raise stream.error("this is a file of svmlight features, not of texts; is it the right file?")
 
 
 def _lines(stream: Stream, at_once: bool) -> Iterator[tuple[int, str]]:
-    """Numbered lines, without their newline; at once or as they arrive."""
+    """Numbered lines without their newlines, in large blocks or as they arrive."""
     for block in stream.blocks() if at_once else stream.blocks(size=1):
         if b"\0" in block:
             line = stream.line + block.count(b"\n", 0, block.index(b"\0")) + 1
@@ -264,10 +298,10 @@ def _tsv_rows(stream: Stream, lines: Iterator[tuple[int, str]], header: str) -> 
         if not line.strip():
             continue
         if number == 1 and line.lower() == header.lower():
-            raise stream.error("this looks like a header; a tsv file has none, remove it", 1)
+            raise stream.error("this looks like a header; remove it, a tsv file has none", 1)
         label, tab, text = line.partition("\t")
         if not tab:
-            raise stream.error(f"no tab after the label in {shown(line)}; put one there", number)
+            raise stream.error(f"no tab after the label in {shown(line)}; insert one", number)
         yield text, checked_label(stream, label.strip(), number)
 
 
@@ -281,7 +315,7 @@ def _fasttext_rows(
         if not first.startswith(_PREFIX):
             if labelled:
                 raise stream.error(
-                    f"the line does not begin with {_PREFIX}, but with {shown(first)}; "
+                    f"the line does not start with {_PREFIX}, but with {shown(first)}; "
                     "every row needs one label",
                     number,
                 )
@@ -299,7 +333,7 @@ def _csv_rows(
     text_column: str,
     label_column: str | None,
 ) -> Iterator[Row]:
-    # The limit is for the whole process and 128 KiB unless set: too short for documents.
+    # The limit applies to the whole process, and its default of 128 KiB is too low for documents.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
     table = csv.reader((line + "\n" for _, line in lines), strict=True)
     try:
@@ -326,11 +360,11 @@ def _csv_rows(
 
 
 def _column(stream: Stream, columns: list[str], name: str, parameter: str) -> int:
-    """Place of a column."""
+    """Position of a column."""
     if not columns:
         raise stream.error("there are no rows; is this the right file?")
     if columns.count(name) != 1:
         problem = "there is no column" if name not in columns else "there is more than one column"
         named = ", ".join(shown(column) for column in columns[:20])
-        raise stream.error(f"{problem} {name!r}; the columns are {named}: say {parameter}", 1)
+        raise stream.error(f"{problem} {name!r}; pass {parameter}, one of {named}", 1)
     return columns.index(name)

@@ -1,7 +1,7 @@
-"""Sources of data: files and pipes, plain or compressed, as lines of text.
+"""Streams: files and pipes, plain or compressed, as blocks of whole lines.
 
-Everything is read as a stream in pieces of bounded size, whatever a file claims to hold: a line may
-have 64 MiB, and compressed data may not expand beyond reason. What is wrong is told in one line,
+Everything is read in pieces of bounded size, whatever a file claims to contain: a line may have
+64 MiB, and compressed data may not expand beyond reason. Errors are one line,
 ``file:line: what was wrong; what to do``.
 """
 
@@ -24,11 +24,11 @@ _PIECE = 2**16  # bytes read at once, and decompressed at once
 _FEW = 8  # bytes, of a header
 _BLOCK = 2**22  # bytes of whole lines handled at once
 _LOOK_AHEAD = 2**24  # bytes; bzip2 has a checksum every 900 kB
-_HEAD = 2**14  # bytes enough to tell a format
-_MAX_EXPANSION = 100  # times the compressed size: text in natural use shrinks 3 to 30-fold ...
-_FREE_EXPANSION = 2**26  # ... but so many bytes are taken from any file
+_HEAD = 2**14  # bytes, enough to detect a format
+_MAX_EXPANSION = 100  # times the compressed size: real text shrinks 3 to 30-fold ...
+_FREE_EXPANSION = 2**26  # ... but this many bytes are accepted from any file
 _XZ_MEMORY = 2**28  # bytes: xz -9 needs 65 MiB to unpack
-_SHOWN = 40  # characters of a wrong word that a message shows
+_SHOWN = 40  # characters of a word that a message shows
 
 
 class DataError(ValueError):
@@ -42,12 +42,12 @@ class DataError(ValueError):
     ...     read_text(io.BytesIO(b"A00\tcholera\ntyphoid\n"), format="tsv")
     ... except DataError as error:
     ...     print(error)
-    <stdin>:2: no tab after the label in 'typhoid'; put one there
+    <stdin>:2: no tab after the label in 'typhoid'; insert one
     """
 
 
 class MissingFileError(DataError, FileNotFoundError):
-    """A file that is not there."""
+    """A file that does not exist."""
 
 
 class Stream:
@@ -58,7 +58,7 @@ class Stream:
     name : str
         For messages.
     line : int
-        Lines in the blocks given out so far.
+        Number of lines in the blocks read so far.
     """
 
     def __init__(self, file: Any, name: str) -> None:
@@ -69,7 +69,7 @@ class Stream:
         self._chunks = self._checked(_chunks(self._input))
 
     def head(self) -> bytes:
-        """The first lines, or the beginning of a long one; they stay in the stream."""
+        """The first lines, or the beginning of a long one, which are read again later."""
         seen = b"".join(self._ahead)
         while len(seen) < _HEAD and b"\n" not in seen.lstrip():
             chunk = next(self._chunks, b"")
@@ -80,7 +80,7 @@ class Stream:
         return seen[:_HEAD]
 
     def blocks(self, size: int | None = None) -> Iterator[bytes]:
-        """Whole lines, together about ``size`` bytes; every block ends with a newline."""
+        """Blocks of whole lines of about ``size`` bytes; every block ends with a newline."""
         size = size or _BLOCK
         pending: list[bytes] = []
         length, whole = 0, False
@@ -106,18 +106,18 @@ class Stream:
             self.line += last.count(b"\n")
 
     def check_ahead(self) -> None:
-        """Look some way ahead in compressed data for damage, which is an error."""
+        """Read some way ahead in compressed data, and raise an error if it is damaged."""
         left = _LOOK_AHEAD if self._input.packed else 0
         while left > 0 and (chunk := next(self._chunks, b"")):
             left -= len(chunk)
 
     def error(self, what: str, line: int | None = None) -> DataError:
-        """An error that names the source, and the line if there is one."""
+        """An error that names the source, and the line if one is given."""
         where = self.name if line is None else f"{self.name}:{line}"
         return DataError(f"{where}: {what}")
 
     def _checked(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Chunks without a byte order mark; damage is told with the line it is in."""
+        """Chunks without a byte order mark; errors name the line that is damaged."""
         lines, first = 0, b""
         try:
             for chunk in chunks:
@@ -138,7 +138,7 @@ class _DamagedError(Exception):
 
 @contextmanager
 def opened(source: Source) -> Iterator[Stream]:
-    """The stream of a path or of a binary file object; only what was opened here is closed."""
+    """Open a path, or wrap a binary file object; only what was opened here is closed."""
     if hasattr(source, "read"):
         with _damage_first(Stream(source, _shown_name(getattr(source, "name", None)))) as stream:
             yield stream
@@ -151,10 +151,10 @@ def opened(source: Source) -> Iterator[Stream]:
     except FileNotFoundError as error:
         raise MissingFileError(f"{name}: there is no such file; check the path") from error
     except IsADirectoryError as error:
-        raise DataError(f"{name}: this is a folder; give one of its files") from error
+        raise DataError(f"{name}: this is a folder; name one of its files") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        if os.path.isdir(source):  # what Windows calls a denied permission
-            raise DataError(f"{name}: this is a folder; give one of its files") from error
+        if os.path.isdir(source):  # which Windows reports as a denied permission
+            raise DataError(f"{name}: this is a folder; name one of its files") from error
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"{name}: cannot be opened ({reason}); check the path") from error
     with file, _damage_first(Stream(file, name)) as stream:
@@ -163,9 +163,9 @@ def opened(source: Source) -> Iterator[Stream]:
 
 @contextmanager
 def _damage_first(stream: Stream) -> Iterator[Stream]:
-    """If the data turn out wrong, tell rather that their compression is damaged, if it is.
+    """Report damaged compression rather than the nonsense that was parsed because of it.
 
-    Checksums come after the data that they are for, so nonsense may be parsed first.
+    Checksums follow the data that they protect, so nonsense may be parsed first.
     """
     try:
         yield stream
@@ -175,13 +175,13 @@ def _damage_first(stream: Stream) -> Iterator[Stream]:
 
 
 def shown(word: bytes | str) -> str:
-    """A word of the data for a message: quoted, escaped and not too long."""
+    """A word of the data for a message: quoted, escaped and shortened."""
     text = word.decode("utf-8", "backslashreplace") if isinstance(word, bytes) else word
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
 
 
 def _shown_name(name: Any) -> str:
-    """Name of a source; that of standard input may be a number or ``<stdin>``."""
+    """Name of a source for messages; that of standard input may be a number or ``<stdin>``."""
     if isinstance(name, bytes):
         name = os.fsdecode(name)
     if not isinstance(name, str) or not name:
@@ -193,7 +193,7 @@ def _shown_name(name: Any) -> str:
 
 
 class _Input:
-    """A binary file read in pieces, as soon as they arrive, that can be put back once."""
+    """A binary file read in pieces as soon as they arrive, whose first bytes can be peeked at."""
 
     def __init__(self, file: Any, name: str) -> None:
         self._read: Callable[[int], Any] = getattr(file, "read1", file.read)
@@ -203,7 +203,7 @@ class _Input:
         self.packed = False
 
     def read(self, size: int = -1) -> bytes:
-        """What there is, up to ``size`` bytes; but all of the few that headers ask for."""
+        """What has arrived, up to ``size`` bytes; but all of the few that headers ask for."""
         size = min(size, _PIECE) if size > 0 else _PIECE
         data = self._once(size)
         while data and len(data) < min(size, _FEW) and (more := self._once(size - len(data))):
@@ -211,7 +211,7 @@ class _Input:
         return data
 
     def peek(self, size: int) -> bytes:
-        """The first bytes, which will be read again."""
+        """The first bytes, which are read again later."""
         self._back = self.read(size)
         return self._back
 
@@ -231,7 +231,7 @@ class _Input:
 
 
 def _chunks(source: _Input) -> Iterator[bytes]:
-    """Decompressed pieces; the first bytes tell the compression, not the name."""
+    """Decompressed pieces; compression is detected from the first bytes, not from the name."""
     first = source.peek(6)
     if first.startswith(b"\x1f\x8b"):
         kind, pieces = "gzip", _gunzipped(source)
@@ -251,19 +251,19 @@ def _chunks(source: _Input) -> Iterator[bytes]:
             if expanded > max(_FREE_EXPANSION, _MAX_EXPANSION * source.taken):
                 raise _DamagedError(
                     f"the {kind} data expand more than {_MAX_EXPANSION}-fold; "
-                    "if that is meant, unpack the file first"
+                    "if that is intended, decompress the file first"
                 )
             if piece:
                 yield piece
     except EOFError as error:
         raise _DamagedError(
-            f"the {kind} data end in the middle; is the file cut off? Fetch it again"
+            f"the {kind} data are truncated; download or copy the file again"
         ) from error
     except (OSError, zlib.error, lzma.LZMAError) as error:
         reason = str(error).split("\n")[0]
-        raise _DamagedError(f"the {kind} data are damaged ({reason}); fetch the file again") from (
-            error
-        )
+        raise _DamagedError(
+            f"the {kind} data are damaged ({reason}); download or copy the file again"
+        ) from error
 
 
 def _gunzipped(source: _Input) -> Iterator[bytes]:
@@ -279,7 +279,7 @@ def _xz_decompressor() -> lzma.LZMADecompressor:
 def _unpacked(
     source: _Input, new: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]
 ) -> Iterator[bytes]:
-    """Pieces of one or more compressed streams after each other, zeros between them skipped."""
+    """Pieces of one or more concatenated compressed streams; zeros between them are skipped."""
     decompressor = new()
     while True:
         data = b""

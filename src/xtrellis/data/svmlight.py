@@ -1,34 +1,27 @@
-"""The svmlight format: one row a line, ``label index:value index:value ... # comment``."""
+"""The svmlight format: one row per line, ``label index:value index:value ... # comment``.
+
+Parsed by a kernel rather than by scikit-learn, whose reader does not take labels that are words,
+does not name the line that is wrong, and is several times slower (``benchmarks/bench_readers.py``).
+"""
 
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from .labels import checked_label, label_array
 from .streams import Source, Stream, opened, shown
 
 ZeroBased = bool | Literal["auto"]
+HandleUnknown = Literal["error", "warn", "ignore"]
 
 _WORD = re.compile(rb"[^ \t\r\n#]*")
-MAX_LABEL = 1_000  # characters: an array of labels takes four bytes for each of the longest
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Rows of some lines; ``stops`` are ends of rows in the values, of labels in ``names``."""
-
-    indices: npt.NDArray[np.int32]
-    values: npt.NDArray[np.float32]
-    row_stops: npt.NDArray[np.int32]
-    lines: npt.NDArray[np.int64]
-    labels: npt.NDArray[np.int64]
-    label_kinds: npt.NDArray[np.int8]
-    names: bytes
-    name_stops: npt.NDArray[np.int32]
 
 
 def read_svmlight(
@@ -37,21 +30,29 @@ def read_svmlight(
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
     labelled: bool = True,
+    handle_unknown: HandleUnknown = "error",
 ) -> tuple[Any, npt.NDArray[Any] | None]:
-    r"""Rows and labels of a file in svmlight (LIBSVM) format.
+    r"""Read rows and labels from a file in svmlight (LIBSVM) format.
+
+    To read training and test rows, use :func:`read_svmlight_files`, which numbers the features of
+    all files in the same way.
 
     Parameters
     ----------
     source : path or binary file
-        Plain or compressed with gzip, bzip2 or xz, which its first bytes tell.
+        Plain or compressed with gzip, bzip2 or xz, which is detected from its first bytes.
     n_features : int or None
-        Number of columns; a feature beyond it is an error. By default the last feature's.
-        Give it for test rows, which may not have all features of the training rows.
+        Number of columns. By default, that of the last feature in the file.
     zero_based : bool or "auto", default="auto"
-        Whether the first feature is 0 or 1. By default it is 0 if any row has a feature 0.
+        Whether features are counted from 0 or from 1. By default they are counted from 0 if any
+        row has a feature 0, and else from 1. With ``n_features``, which says that there are other
+        rows, an error is raised where both are possible.
     labelled : bool, default=True
         Whether rows begin with a label. If not, a label is allowed and dropped, and an empty
         line is a row of zeros; otherwise empty lines are skipped.
+    handle_unknown : {"error", "warn", "ignore"}, default="error"
+        What to do about features beyond ``n_features``, such as those of test rows that did not
+        occur in training: raise an error, or ignore them with or without a warning.
 
     Returns
     -------
@@ -74,55 +75,212 @@ def read_svmlight(
     (array([[0.5, 0. , 2. ],
            [0. , 1. , 0. ]], dtype=float32), array([7, 4]))
     """
+    X, y = read_svmlight_files(
+        [source],
+        n_features=n_features,
+        zero_based=zero_based,
+        labelled=labelled,
+        handle_unknown=handle_unknown,
+    )
+    return X, y
+
+
+def read_svmlight_files(
+    sources: Iterable[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: ZeroBased = "auto",
+    labelled: bool = True,
+    handle_unknown: HandleUnknown = "error",
+) -> list[Any]:
+    r"""Read several svmlight files that belong together, such as training and test rows.
+
+    The counterpart of :func:`sklearn.datasets.load_svmlight_files`: features are counted from 0 if
+    any row of any file has a feature 0, and all matrices have the same number of columns.
+
+    Parameters
+    ----------
+    sources : iterable of paths or binary files
+    n_features, zero_based, labelled, handle_unknown
+        As for :func:`read_svmlight`, but for all files together.
+
+    Returns
+    -------
+    [X1, y1, ..., Xn, yn] : list
+
+    Examples
+    --------
+    >>> import io
+    >>> from xtrellis.data import read_svmlight_files
+    >>> train, test = io.BytesIO(b"7 0:1 2:1\n4 1:1\n"), io.BytesIO(b"4 1:1\n")
+    >>> X_train, y_train, X_test, y_test = read_svmlight_files([train, test])
+    >>> X_test.toarray(), y_test
+    (array([[0., 1., 0.]], dtype=float32), array([4]))
+    """
+    if isinstance(sources, (str, bytes)) or hasattr(sources, "read"):
+        raise TypeError("sources must be a list of files; use read_svmlight for a single one")
     if n_features is not None and not 0 <= n_features <= 2**31:
         raise ValueError(f"n_features must be from 0 to {2**31}, got {n_features}")
     if zero_based not in (True, False, "auto"):
         raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
-    with opened(source) as stream:
-        return rows_of(stream, n_features, zero_based, labelled)
+    if handle_unknown not in ("error", "warn", "ignore"):
+        raise ValueError(
+            f"handle_unknown must be 'error', 'warn' or 'ignore', got {handle_unknown!r}"
+        )
+    files = []
+    for source in sources:
+        with opened(source) as stream:
+            files.append(parse_svmlight(stream, labelled))
+    if not files:
+        return []
+    if zero_based == "auto":
+        zero_based = detect_zero_based(files, n_features, handle_unknown)
+    if n_features is None:
+        n_features = max(0, *(file.last_feature + zero_based for file in files))
+    _check_label_types(files)
+    read: list[Any] = []
+    for file in files:
+        read += [file.matrix(n_features, zero_based, handle_unknown), file.y]
+    return read
 
 
-def rows_of(
-    stream: Stream, n_features: int | None, zero_based: ZeroBased, labelled: bool
-) -> tuple[Any, npt.NDArray[Any] | None]:
+def detect_zero_based(
+    files: Sequence[SvmlightRows],
+    n_features: int | None = None,
+    handle_unknown: HandleUnknown = "error",
+) -> bool:
+    """Whether features are counted from 0: if any row has a feature 0, or if none has any.
+
+    With ``n_features``, rows without a feature 0 are known to be counted from 1 only if their last
+    feature is ``n_features``, and if this cannot be an unknown one.
+    """
+    first = min((file.first_feature for file in files if len(file.indices)), default=0)
+    if first == 0:
+        return True
+    last = max(file.last_feature for file in files)
+    if n_features is not None and (handle_unknown != "error" or last < n_features):
+        raise files[0].stream.error(
+            "features may be counted from 0 or from 1, which these rows do not show; "
+            "pass zero_based=True or zero_based=False"
+        )
+    return False
+
+
+def _check_label_types(files: Sequence[SvmlightRows]) -> None:
+    """Raise an error if labels are numbers in one file and words in another, so never equal."""
+    kinds = [None if file.y is None else file.y.dtype.kind == "i" for file in files]
+    if True in kinds and False in kinds:
+        words, numbers = files[kinds.index(False)].stream, files[kinds.index(True)].stream
+        raise words.error(
+            f"some labels are words, those of {numbers.name} are whole numbers; check both files"
+        )
+
+
+@dataclass(frozen=True)
+class SvmlightRows:
+    """Rows and labels of a file, with features numbered as in the file."""
+
+    stream: Stream
+    indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float32]
+    indptr: npt.NDArray[np.int64]
+    lines: npt.NDArray[np.int64]
+    y: npt.NDArray[Any] | None
+
+    @property
+    def first_feature(self) -> int:
+        """Lowest number of a feature."""
+        return int(self.indices.min(initial=2**31 - 1))
+
+    @property
+    def last_feature(self) -> int:
+        """Highest number of a feature; -1 if there are no features."""
+        return int(self.indices.max(initial=-1))
+
+    def matrix(
+        self,
+        n_features: int | None = None,
+        zero_based: bool = True,
+        handle_unknown: HandleUnknown = "error",
+    ) -> Any:
+        """Rows as a CSR matrix of so many columns; the first column is feature 0 or 1."""
+        from scipy import sparse
+
+        if n_features is None:
+            n_features = max(0, self.last_feature + zero_based)
+        indices, values, indptr = self.indices, self.values, self.indptr
+        if not zero_based:
+            indices = indices - np.int32(1)
+        if indices.min(initial=0) < 0 or indices.max(initial=-1) >= n_features:
+            known = (indices >= 0) & (indices < n_features)
+            self._report(np.flatnonzero(~known), n_features, zero_based, handle_unknown)
+            indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
+            indices, values = indices[known], values[known]
+        if indptr[-1] <= np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        X = sparse.csr_matrix((values, indices, indptr), (len(self.lines), n_features), copy=False)
+        X.has_sorted_indices = X.has_canonical_format = True
+        return X
+
+    def _report(
+        self, unknown: npt.NDArray[Any], n_features: int, zero_based: bool, how: HandleUnknown
+    ) -> None:
+        """Raise an error or a warning about features that there is no column for."""
+        if how == "ignore":
+            return
+        numbers = self.indices[unknown]
+        feature = int(numbers[0])
+        line = int(self.lines[np.searchsorted(self.indptr, unknown[0], side="right") - 1])
+        if how == "error" and feature == 0 and not zero_based:
+            what = "feature 0 in a file of features from 1; pass zero_based=True"
+            raise self.stream.error(what, line)
+        if how == "error":
+            raise self.stream.error(
+                f"feature {feature} is beyond the {n_features} features there should be; check "
+                "n_features and zero_based, or pass handle_unknown='ignore'",
+                line,
+            )
+        n_unknown = len(np.unique(numbers))
+        what = (
+            f"ignored {n_unknown:,} features that did not occur in training, such as {feature}"
+            if n_unknown > 1
+            else f"ignored feature {feature}, which did not occur in training"
+        )
+        warnings.warn(str(self.stream.error(what, line)), stacklevel=4)
+
+
+def parse_svmlight(stream: Stream, labelled: bool = True) -> SvmlightRows:
     """Rows and labels of an open stream."""
-    from scipy import sparse
-
     blocks = [_parse(stream, text, labelled) for text in stream.blocks()]
     lines = _joined([block.lines for block in blocks], np.int64)
     if not len(lines):
         raise stream.error("there are no rows; is this the right file?")
     counts = _joined([np.diff(block.row_stops, prepend=0) for block in blocks], np.int64)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    indices = _joined([block.indices for block in blocks], np.int32)
-    values = _joined([block.values for block in blocks], np.float32)
-    y = _labels(stream, blocks, lines) if labelled else None
-    del blocks
+    return SvmlightRows(
+        stream,
+        _joined([block.indices for block in blocks], np.int32),
+        _joined([block.values for block in blocks], np.float32),
+        np.concatenate([[0], np.cumsum(counts)]),
+        lines,
+        _labels(stream, blocks, lines) if labelled else None,
+    )
 
-    if zero_based == "auto":
-        zero_based = not len(indices) or int(indices.min()) == 0
-    if not zero_based:
-        indices -= 1
 
-    def refuse(at: Any, what: str) -> None:
-        line = int(lines[np.searchsorted(indptr, at, side="right") - 1])
-        raise stream.error(what.format(indices[at] + (not zero_based)), line)
+# ---------------------------------------------------------------------- lines to rows
 
-    if len(indices) and indices.min() < 0:
-        refuse(indices.argmin(), "feature {} in a file of features from 1; say zero_based=True")
-    last = int(indices.max()) + 1 if len(indices) else 0
-    if n_features is not None and last > n_features:
-        refuse(
-            np.argmax(indices >= n_features),
-            f"feature {{}} is beyond the {n_features} features there should be; "
-            "check n_features and zero_based",
-        )
-    if indptr[-1] <= np.iinfo(np.int32).max:
-        indptr = indptr.astype(np.int32)
-    shape = (len(lines), last if n_features is None else n_features)
-    X = sparse.csr_matrix((values, indices, indptr), shape, copy=False)
-    X.has_sorted_indices = X.has_canonical_format = True
-    return X, y
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows of some lines; ``stops`` are ends of rows in the values, of labels in ``names``."""
+
+    indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float32]
+    row_stops: npt.NDArray[np.int32]
+    lines: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int64]
+    label_kinds: npt.NDArray[np.int8]
+    names: bytes
+    name_stops: npt.NDArray[np.int32]
 
 
 def _parse(stream: Stream, text: bytes, labelled: bool) -> _Block:
@@ -172,8 +330,8 @@ def _complaint(code: int, word: str) -> str:
     from ..kernels import svmlight as kernel
 
     return {
-        kernel.NO_LABEL: f"no label before {word}; if rows have none, say labelled=False",
-        kernel.SEVERAL_LABELS: f"several labels, {word}; keep one label a row",
+        kernel.NO_LABEL: f"no label before {word}; every row needs one",
+        kernel.SEVERAL_LABELS: f"several labels, {word}; keep one label per row",
         kernel.NO_PAIR: f"{word} is not index:value; correct it",
         kernel.BAD_INDEX: f"the index in {word} is not a whole number from 0 on; correct it",
         kernel.LARGE_INDEX: f"the index in {word} is above {kernel.MAX_INDEX}; hash or renumber",
@@ -201,33 +359,6 @@ def _labels(stream: Stream, blocks: list[_Block], lines: npt.NDArray[np.int64]) 
             name, start = block.names[start:stop], stop
             names.append(checked_label(stream, name, int(lines[len(names)])))
     return label_array(names)
-
-
-def label_array(names: list[str]) -> npt.NDArray[Any]:
-    """Labels as an array; as objects if one long label would blow up the memory of all others."""
-    longest = max(map(len, names), default=1)
-    wasteful = len(names) * longest > 2**24 and longest > 64
-    return np.array(names, dtype=object if wasteful else np.str_)
-
-
-def checked_label(stream: Stream, label: bytes | str, line: int) -> str:
-    """A label as text that is neither empty nor broken nor far too long."""
-    if isinstance(label, bytes):
-        try:
-            label = label.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise stream.error(
-                f"the label {shown(label)} is not UTF-8; convert the file", line
-            ) from error
-    if not label:
-        raise stream.error("the label is empty; every row needs one", line)
-    if len(label) > MAX_LABEL:
-        raise stream.error(
-            f"the label {shown(label)} has more than {MAX_LABEL} characters; is this the right "
-            "format?",
-            line,
-        )
-    return label
 
 
 def _joined(parts: list[Any], dtype: Any) -> Any:

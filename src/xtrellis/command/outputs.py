@@ -1,0 +1,210 @@
+"""What the commands write: models, predictions and facts; never over one of their inputs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_BREAKS_LINES = re.compile(r"[\t\n\r]")
+
+
+# ---------------------------------------------------------------------- where to write
+
+
+def check_output(path: Path, *inputs: Path | None) -> None:
+    """Raise an error if a file cannot be written, or is one of the inputs."""
+    _check_apart(_status(path), f"{path}: this", inputs)
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to write to", str(folder))
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "this folder cannot be written to", str(folder))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", str(path))
+
+
+def check_stdout(*inputs: Path | None) -> None:
+    """Raise an error if standard output is appended to one of the inputs."""
+    try:
+        output = os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError):  # closed, or not a file at all
+        return
+    _check_apart(output, "standard output", inputs)
+
+
+def _check_apart(output: os.stat_result | None, what: str, inputs: Iterable[Path | None]) -> None:
+    """Raise an error if a regular file is one of the inputs, under whatever name."""
+    if output is None or not stat.S_ISREG(output.st_mode):
+        return
+    for path in inputs:
+        if path is not None and (found := _status(path, "-")) and os.path.samestat(output, found):
+            name = "standard input" if str(path) == "-" else path
+            raise ValueError(f"{what} is the same file as {name}; name another file to write")
+
+
+def _status(path: Path, stdin: str | None = None) -> os.stat_result | None:
+    """The file behind a path, links followed; None if there is none."""
+    try:
+        return os.fstat(sys.stdin.fileno()) if str(path) == stdin else os.stat(path)
+    except (OSError, ValueError):
+        return None
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A new file that takes its place when it is complete; a full disk is reported by its name."""
+    from ..model.atomic import replacing
+
+    try:
+        with replacing(path) as beside:
+            yield beside
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
+
+
+# ---------------------------------------------------------------------- models
+
+
+def save_model(estimator: Any, path: Path) -> int:
+    """Write a model, and return its size in bytes; if the disk is full, write it elsewhere.
+
+    A model may have taken hours to train: beside its target, in the folder for temporary files, in
+    the home folder and in the working folder there may still be room. The error names the file.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        return int(estimator.save(path))
+    except (OSError, SafetensorError) as error:
+        reason = _reason(error)
+        for folder in _other_folders(path):
+            rescued = _save_in(estimator, folder, path)
+            if rescued is not None:
+                raise ValueError(f"{path}: {reason}; the model is in {rescued}") from None
+        raise ValueError(
+            f"{path}: {reason}, nor is there room for the model in the temporary or home folder; "
+            "free some space and train again"
+        ) from None
+
+
+def _other_folders(path: Path) -> Iterator[Path]:
+    yield path.absolute().parent
+    with suppress(OSError):
+        yield Path(tempfile.gettempdir())
+    with suppress(RuntimeError):
+        yield Path.home()
+    with suppress(OSError):
+        yield Path.cwd()
+
+
+def _save_in(estimator: Any, folder: Path, like: Path) -> Path | None:
+    """Write a model to a new file of a folder; None if that fails."""
+    from safetensors import SafetensorError
+
+    new = None
+    try:
+        handle, name = tempfile.mkstemp(like.suffix or ".xtrellis", f"{like.stem}-", folder)
+        os.close(handle)
+        new = Path(name)
+        estimator.save(new)
+        return new
+    except BaseException as error:
+        if new is not None:
+            new.unlink(missing_ok=True)
+        if isinstance(error, OSError | SafetensorError):
+            return None
+        raise
+
+
+def _reason(error: Exception) -> str:
+    """Why a file could not be written."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    number = re.search(r"os error (\d+)", str(error))  # as Rust's messages end
+    return os.strerror(int(number[1])) if number else str(error).partition("\n")[0]
+
+
+def size_in_words(n_bytes: int) -> str:
+    """Size of a file.
+
+    >>> size_in_words(1_234), size_in_words(5_678_000)
+    ('1.2 kB', '5.68 MB')
+    """
+    return f"{n_bytes / 1e6:.2f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.1f} kB"
+
+
+# ---------------------------------------------------------------------- lines
+
+
+@contextmanager
+def output_lines(path: Path | None) -> Iterator[Callable[[str], Any]]:
+    """Function that writes lines to a file, which appears when it is complete, or to stdout."""
+    if path is None or str(path) == "-":
+
+        def write(lines: str) -> None:
+            sys.stdout.write(lines)
+            sys.stdout.flush()
+
+        yield write
+        return
+    with writing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+        yield file.write
+
+
+def label_that_breaks_lines(labels: Iterable[Any]) -> str | None:
+    """The first label that contains a tab or a newline, which separate fields and lines."""
+    return next((label for label in map(str, labels) if _BREAKS_LINES.search(label)), None)
+
+
+def check_plain_labels(model: Path, classes: Any) -> None:
+    """Raise an error if predictions of a model cannot be lines of fields."""
+    from ..data.streams import shown
+
+    label = label_that_breaks_lines(classes.tolist()) if classes.dtype.kind in "OUS" else None
+    if label is not None:
+        raise ValueError(
+            f"{model}: the label {shown(label)} contains a tab or a newline, which would break the "
+            "lines of the output; pass --json"
+        )
+
+
+def plain_line(labels: list[Any], shares: list[float], proba: bool) -> str:
+    """Labels of a row, with their probabilities if wanted, separated by tabs."""
+    if not proba:
+        return "\t".join(map(str, labels)) + "\n"
+    pairs = (f"{label}\t{share:.4f}" for label, share in zip(labels, shares, strict=True))
+    return "\t".join(pairs) + "\n"
+
+
+def json_line(labels: list[Any], shares: list[float], proba: bool) -> str:
+    """Labels of a row and their probabilities as JSON."""
+    import json
+
+    content = {"labels": labels, "probabilities": [round(share, 6) for share in shares]}
+    return json.dumps(content, ensure_ascii=False, default=str) + "\n"
+
+
+def print_facts(facts: dict[str, Any], as_json: bool) -> None:
+    """Print facts as one line of JSON, or as a table."""
+    if as_json:
+        import json
+
+        print(json.dumps(facts, default=str))
+        return
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        text = f"{fact:,}" if isinstance(fact, int) else fact
+        if isinstance(fact, float):
+            text = f"{fact:.4f}"
+        print(f"{name.replace('_', ' '):{width}}  {text}")

@@ -1,0 +1,124 @@
+"""``xtrellis train``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .errors import note
+from .options import (
+    Characters,
+    COption,
+    Epochs,
+    FormatOption,
+    HashSize,
+    Jobs,
+    LabelColumn,
+    Labelled,
+    LearnerOption,
+    MinDf,
+    Seed,
+    TextColumn,
+    Training,
+    TrainingOption,
+    Words,
+    new_classifier,
+    new_text_classifier,
+)
+from .outputs import check_output, save_model, size_in_words
+from .rows import RowOptions, read_training
+from .words import count, members, pruned, widths_in_words
+
+
+def train(
+    rows: Labelled,
+    model: Annotated[Path, typer.Argument(help="Model file to write.", show_default=False)],
+    format: FormatOption = None,
+    text_column: TextColumn = "text",
+    label_column: LabelColumn = "label",
+    zero_based: Annotated[
+        bool | None,
+        typer.Option(
+            "--zero-based/--one-based",
+            help="Whether svmlight rows count features from 0 or from 1; detected if omitted.",
+            show_default=False,
+        ),
+    ] = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="Rows to measure the accuracy and to prune on.")
+    ] = None,
+    prune: Annotated[
+        float | None,
+        typer.Option(help="Prune, at the loss of this much accuracy; 0.01 is one point."),
+    ] = None,
+    width: Annotated[
+        str | None, typer.Option(help="Slice width b, or auto; about sqrt(K) if omitted.")
+    ] = None,
+    training: TrainingOption = Training.local,
+    learner: LearnerOption = None,
+    C: COption = None,
+    epochs: Epochs = None,
+    trellises: Annotated[
+        int, typer.Option(min=1, help="Number of trellises, whose probabilities are averaged.")
+    ] = 1,
+    words: Words = "1-2",
+    characters: Characters = "0",
+    min_df: MinDf = 1,
+    hash_size: HashSize = None,
+    jobs: Jobs = -1,
+    seed: Seed = 0,
+) -> None:
+    """Train a model on rows with labels, and write it to a file.
+
+    Labels must not contain tabs or newlines, which separate the fields and lines of predictions.
+    """
+    check_output(model, rows, valid)
+    if prune is not None and not 0 <= prune < 1:
+        raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
+    classifier = new_classifier(training, width, learner, C, epochs, jobs, seed)
+    if trellises > 1:
+        from ..ensemble import TrellisEnsemble
+
+        classifier = TrellisEnsemble(classifier, trellises, n_jobs=jobs, random_state=seed)
+    data = read_training(rows, valid, RowOptions(format, text_column, label_column, zero_based))
+    estimator = classifier
+    if data.first_feature is None:
+        estimator = new_text_classifier(classifier, words, characters, min_df, hash_size)
+    threshold = None
+    if prune is not None and data.X_valid is None:
+        from ..learning.pruning import held_out_threshold
+
+        threshold = held_out_threshold(estimator, data.X, data.y, prune, seed)
+    seconds = _fit(estimator, data.X, data.y)
+    if prune is not None:
+        if threshold is None:
+            estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
+        else:
+            estimator.prune(threshold=threshold)
+    if data.first_feature is not None:
+        estimator.first_feature_ = data.first_feature
+    size = save_model(estimator, model)
+    found = getattr(estimator, "classifier_", estimator)
+    note(
+        f"{count(len(data.y), 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "
+        f"{count(found.n_features_in_, 'feature')}: trained in {seconds:.1f} s, "
+        f"{widths_in_words(members(found))}"
+    )
+    if prune is not None:
+        note(pruned(found.pruning_))
+    if data.X_valid is not None:
+        accuracy = float((estimator.predict(data.X_valid) == data.y_valid).mean())
+        note(f"accuracy on {valid}: {accuracy:.2%}")
+    note(f"{model}: {size_in_words(size)}")
+
+
+def _fit(estimator: Any, X: Any, y: Any) -> float:
+    """Train, and return the seconds that it took, without those of compiling."""
+    from .compiling import compile_seconds
+
+    start, compiled = time.perf_counter(), compile_seconds()
+    estimator.fit(X, y)
+    return max(0.0, time.perf_counter() - start - (compile_seconds() - compiled))

@@ -1,0 +1,67 @@
+"""Progress bars say what is known, and nothing that is not."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from xtrellis._progress import training_progress, width_progress
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch):
+    """Standard error as a wide terminal, as far as Rich is concerned."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "150")
+
+
+def test_no_loss_is_shown_before_one_is_known(capsys):
+    with training_progress(1):
+        pass
+    shown = capsys.readouterr().err
+    assert "training" in shown
+    assert "100 %" in shown
+    assert "loss" not in shown
+    assert "nan" not in shown
+
+
+def test_loss_and_share_are_shown(capsys):
+    with training_progress(1) as report:
+        report(0.25, 0.5)
+        report(0.25, float("nan"))  # a learner that has no loss
+    shown = capsys.readouterr().err
+    assert "loss 0.5000" in shown
+    assert "nan" not in shown
+    assert "100 %" in shown
+
+
+def test_the_bar_stops_where_training_failed(capsys):
+
+    def train():
+        with training_progress(1) as report:
+            report(0.25, 0.5)
+            raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        train()
+    shown = capsys.readouterr().err
+    assert " 25 %" in shown
+    assert "100 %" not in shown
+
+
+def test_nothing_is_shown_unless_wanted(capsys):
+    with training_progress(0) as report:
+        assert report is None
+    with width_progress(0, 3) as report:
+        report(None)
+    assert capsys.readouterr().err == ""
+
+
+def test_widths_show_the_best_so_far(capsys):
+    trial = SimpleNamespace(slice_width=4, log_loss=1.25)
+    selection = SimpleNamespace(rows=[trial], chosen=trial, criterion="log_loss")
+    with width_progress(1, 2) as report:
+        report(None)
+        report(selection)
+    shown = capsys.readouterr().err
+    assert "2/2" in shown
+    assert "b = 4 done, best b = 4 (log loss 1.2500)" in shown
