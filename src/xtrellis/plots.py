@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from .selection.widths import WidthSelection
 
+__all__ = ["draw_trade_off", "draw_trellis", "draw_widths"]
+
 _MAX_EDGES = 5_000  # more than this is a black rectangle
 _EDGE, _EXIT, _PATH, _INK = "#b8c0cc", "#8a94a6", "#0b5fd3", "#1d2633"
 _ERROR = "#c2410c"
@@ -28,7 +30,7 @@ _FAMILIES = (  # distinct for readers who do not tell red from green, too
     "#d6336c",
     "#5f6b7a",
 )
-WIDTHS_SIZE = 7.0, 4.5  # inches of the picture of widths
+WIDTHS_SIZE = 7.0, 4.5  # inches
 
 
 def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = None) -> Axes:
