@@ -8,17 +8,20 @@ leads to the line that defines the name. One API page per folder lists its publi
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import os
 import re
+import sys
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import griffe
 from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+from symbols import symbol_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(\[(?:`(?:[^`\]]*::)?(?P<name>[^`\]]+)`|[^\]]*)\])\((?P<target>[^)#\s]+)\)")
@@ -94,31 +97,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         target = _linked(path, match["target"])
         if target is None or not (ROOT / target).is_file():
             return match[0]  # MkDocs warns of it
-        line = _lines(ROOT / target).get(match["name"]) if target.endswith(".py") else None
+        line = symbol_lines(ROOT / target).get(match["name"]) if target.endswith(".py") else None
         anchor = f"#line-0-{line}" if line else ""
         return f"{match[1]}({os.path.relpath(_uri(target), folder).replace(os.sep, '/')}{anchor})"
 
     return LINK.sub(replaced, markdown)
-
-
-@cache
-def _lines(file: Path) -> dict[str, int]:
-    """Line of every function, class and variable of a module, and of those in its classes."""
-    lines: dict[str, int] = {}
-
-    def enter(body: list[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                lines[prefix + node.name] = node.lineno
-            if isinstance(node, ast.ClassDef):
-                enter(node.body, f"{prefix}{node.name}.")
-            if isinstance(node, ast.Assign | ast.AnnAssign):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Name):
-                        lines[prefix + target.id] = node.lineno
-
-    enter(ast.parse(file.read_text(encoding="utf-8")).body, "")
-    return lines
 
 
 # ---------------------------------------------------------------------- API reference
