@@ -13,7 +13,7 @@ PRINTED = {
     "bench_decoding": ["0.0", "0.25", "0.5", "0.75", "1.0"],
     "bench_pruning": ["all defaults", "0.005"],
     "bench_width_selection": ["paper: b =", "test accuracy", "local: b =", "test accuracy"],
-    "bench_widths": ["<- default"],
+    "bench_widths": ["<- default", "| data | K |", "** ("],
     "bench_readers": ["700 rows", "scikit-learn", "load_icd10cm", "load_wordnet"],
 }
 

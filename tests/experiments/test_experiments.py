@@ -1,7 +1,7 @@
 """The experiments on a small set: pages, pictures, claims, and a sweep that goes on."""
 
 import json
-import time
+import threading
 
 import pytest
 from sklearn.datasets import dump_svmlight_file
@@ -178,11 +178,33 @@ def test_text_is_to_the_left_and_numbers_to_the_right():
     assert sides == "| --- | --- | ---: | ---: | ---: | --- | ---: |"
 
 
-def test_a_finished_bar_has_no_time_left(small, capsys, monkeypatch):
+def test_the_bar_counts_what_is_missing(small, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    key = trade_off.PeerKey(small, "ltls", 10.0)
-    trials.run_cached({key: lambda: time.sleep(1.1) or {"accuracy": 0.9}}, "peers")
-    assert capsys.readouterr().err.split()[-4:] == ["1/1", "0:00:01", "left", "0:00:00"]
+    keys = [trade_off.PeerKey(small, "ltls", float(seconds)) for seconds in range(3)]
+    trials.run_cached({keys[0]: lambda: {"accuracy": 0.9}}, "peers")
+    assert "peers" in (shown := capsys.readouterr().err)
+    assert "1/1" in shown
+    trials.run_cached({key: lambda: {"accuracy": 0.8} for key in keys}, "peers")
+    assert "2/2" in capsys.readouterr().err
+
+
+def test_an_interruption_stops_what_runs_in_other_threads(small):
+    """The first of two interrupts; the other waits until it is stopped, as a peer would."""
+    ended, waiting = threading.Event(), threading.Event()
+
+    def interrupt():
+        assert waiting.wait(10)
+        raise KeyboardInterrupt
+
+    def wait():
+        waiting.set()
+        assert ended.wait(10), "nobody stopped it"
+        return {"accuracy": 0.9}
+
+    first, second = (trade_off.PeerKey(small, name, 10.0) for name in ("ltls", "pecos"))
+    with pytest.raises(KeyboardInterrupt):
+        trials.run_cached({first: interrupt, second: wait}, "peers", workers=2, stop=ended.set)
+    assert ended.is_set()
 
 
 def test_a_claim_that_does_not_hold_says_why():
