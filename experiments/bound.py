@@ -1,7 +1,7 @@
 """Average binary loss, training error and its bound against model size, and the width it picks.
 
-These are the figures of E.2 and E.3. The bound is ℓε / (ρ L(0)), equation (3), for the squared hinge
-and 5,000 training rows.
+These are the figures of E.2 and E.3. The bound is ℓε / (ρ L(0)), equation (3), for the squared
+hinge and 5,000 training rows.
 """
 
 from __future__ import annotations

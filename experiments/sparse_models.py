@@ -1,7 +1,7 @@
 """Sparse models (Figure 6, table E.6): threshold, size and accuracy before and after pruning.
 
-The threshold is the largest that loses at most one point on a tenth of the training rows, for a model
-trained without them. The model that is pruned is trained on all rows.
+The threshold is the largest that loses at most one point on a tenth of the training rows, for a
+model trained without them. The model that is pruned is trained on all rows.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def _claims(data, found) -> list[Claim]:
     by_width = found["W-LTLS"]
     kept = {b: f["pruned"]["nonzeros"] / f["nonzeros"] for b, f in by_width.items()}
     narrow, wide = min(kept), max(kept)
-    numbers = f"{kept[narrow]:.1%} of the weights are left at b = {narrow}, {kept[wide]:.1%} at b = {wide}"
+    left = {b: f"{kept[b]:.1%}" for b in (narrow, wide)}
+    numbers = f"{left[narrow]} of the weights are left at b = {narrow}, {left[wide]} at b = {wide}"
     reasons = []
     if narrow == wide:
         reasons.append("there is only one width")

@@ -1,10 +1,10 @@
 """Accuracy against model size and prediction time (Figure 5, table E.5), beside other systems.
 
-The first table shows trellises at several widths, as means of five seeds, trained on all cores. The
-second one shows every system of the paper and today's alternatives, each in a process of its own, with
-one thread and the settings in its row. All prediction times are for one thread. Single rows are
-predicted by the call that a system offers for them: ``row_predictor`` for our single trellises, the
-call for any number of rows for all others.
+The first table shows trellises at several widths, as means of five seeds, trained on all cores.
+The second one shows every system of the paper and today's alternatives, each in a process of its
+own, with one thread and the settings in its row. All prediction times are for one thread. Single
+rows are predicted by the call that a system offers for them: ``row_predictor`` for our single
+trellises, the call for any number of rows for all others.
 """
 
 from __future__ import annotations
@@ -231,9 +231,7 @@ def _claims(data, ours) -> list[Claim]:
             by_width.setdefault(spec.width, []).append(figures)
         accuracy = {b: np.mean([f["accuracy"] for f in own]) for b, own in by_width.items()}
         near = [b for b in by_width if accuracy[b] >= rest["accuracy"] - 0.01]
-        text = (
-            f"{name} reaches the accuracy of one-vs-rest, within a point, at a fraction of its size"
-        )
+        text = f"{name} is within a point of one-vs-rest, at a fraction of its size"
         if near:
             b = min(near)
             share = by_width[b][0]["dense_bytes"] / rest["dense_bytes"]

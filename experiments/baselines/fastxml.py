@@ -11,8 +11,8 @@ from a random start until nothing changes. Then a sparse separator learns the si
 
 and decides where rows go. C_i is C divided by the share of the row's side, which keeps the sides
 balanced. A node of at most ``max_leaf`` rows is a leaf with the frequencies of its labels, and the
-prediction is their mean over the trees. The defaults are the authors': 50 trees, C = 1, leaves of 10.
-The package of this name on PyPI needs Python 2.
+prediction is their mean over the trees. The defaults are the authors': 50 trees, C = 1, leaves of
+10. The package of this name on PyPI needs Python 2.
 """
 
 from __future__ import annotations

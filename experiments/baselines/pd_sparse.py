@@ -9,11 +9,11 @@ Its dual has one variable for each row and class,
     min_α  ½ Σ_k ‖w_k(α)‖² + Σ_i Σ_{k≠y_i} α_ik,    w_k(α) = soft(Σ_i α_ik x_i, λ),
     α_ik ≤ 0 for k ≠ y_i,    0 ≤ α_{i y_i} ≤ C,    Σ_k α_ik = 0,
 
-with soft(v, λ) = sign(v) max(0, |v| − λ). Few α are non-zero, since few classes rival
-that of a row, and few weights are non-zero, thanks to λ. The algorithm is a fully corrective
-block-coordinate Frank-Wolfe: visit a row, add the class that violates its margin most to the active
-classes of the row, and minimise over the active classes. With ‖x_i‖² as a bound on the curvature this
-is a projection (:func:`_project`).
+with soft(v, λ) = sign(v) max(0, |v| − λ). Few α are non-zero, since few classes rival that of a
+row, and few weights are non-zero, thanks to λ. The algorithm is a fully corrective
+block-coordinate Frank-Wolfe: visit a row, add the class that violates its margin most to the
+active classes of the row, and minimise over the active classes. With ‖x_i‖² as a bound on the
+curvature this is a projection (:func:`_project`).
 
 Σ_i α_ik x_i is dense here, one number per feature and class. The authors also have a version with a
 hash table, which needs less memory.

@@ -5,8 +5,8 @@ environment of its own if it needs packages, with one thread. The row of a syste
 installed, fails or takes too long says so.
 
 The data is a folder with ``train.npz`` and ``test.npz`` (sparse matrices), ``labels.npz`` with
-``y_train`` and ``y_test`` (integers from 0) and, if the set has texts, ``train.txt`` and ``test.txt``
-with one text per line.
+``y_train`` and ``y_test`` (integers from 0) and, if the set has texts, ``train.txt`` and
+``test.txt`` with one text per line.
 
     python -m peers SET [NAME ...]      (in the folder experiments)
 

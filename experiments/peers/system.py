@@ -1,8 +1,8 @@
 """The interface of a system in the side-by-side table.
 
-A system converts rows to its own input (not timed), trains on it (timed), and writes all that it needs
-for predictions to a folder. It is loaded from that folder before it predicts, so that the size of the
-folder is the size of the model.
+A system converts rows to its own input (not timed), trains on it (timed), and writes all that it
+needs for predictions to a folder. It is loaded from that folder before it predicts, so that the
+size of the folder is the size of the model.
 """
 
 from __future__ import annotations
