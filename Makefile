@@ -1,20 +1,22 @@
-# Every target makes what it needs: a virtual environment in .venv, with the package in it.
+# Every target makes what it needs: a virtual environment in .venv, with the package installed.
 PYTHON ?= python3
 VENV   ?= .venv
 RUN     = $(VENV)/bin/python
 BASE_STAMP = $(VENV)/.installed-base
 DEV_STAMP  = $(VENV)/.installed-dev
+DOCS_STAMP = $(VENV)/.installed-docs
 
-.PHONY: demo test lint bench paper clean clean-experiments help
+.PHONY: demo test lint docs bench paper clean clean-experiments help
 
 help:
 	@echo "make demo   run the demonstration; pictures go to demo_output/"
 	@echo "make test   run all tests and doctests"
 	@echo "make lint   run ruff and mypy"
-	@echo "make paper  run every experiment of the paper, and beyond; results in experiments/results/"
-	@echo "make bench  run the benchmarks, some on data sets in XTRELLIS_DATA (benchmarks/sets.py)"
-	@echo "make clean  remove the environment and demo_output/"
-	@echo "make clean-experiments  remove experiments/.cache: kept trials, peers' environments"
+	@echo "make docs   build the documentation into site/, with warnings as errors"
+	@echo "make paper  run all experiments; the results are in experiments/results/"
+	@echo "make bench  run the benchmarks of speed and accuracy"
+	@echo "make clean  remove the environment, demo_output/ and site/"
+	@echo "make clean-experiments  remove experiments/.cache: finished trials, environments of peers"
 
 demo: $(BASE_STAMP)
 	$(VENV)/bin/xtrellis demo
@@ -27,6 +29,9 @@ lint: $(DEV_STAMP)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
+docs: $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+
 paper: $(BASE_STAMP)
 	$(RUN) experiments/run_all.py
 
@@ -38,7 +43,7 @@ bench: $(DEV_STAMP)
 	$(RUN) benchmarks/bench_accuracy.py
 
 clean:
-	rm -rf $(VENV) demo_output
+	rm -rf $(VENV) demo_output site
 
 clean-experiments:
 	rm -rf experiments/.cache
@@ -53,4 +58,8 @@ $(BASE_STAMP): pyproject.toml | $(VENV)/bin/python
 
 $(DEV_STAMP): pyproject.toml | $(VENV)/bin/python
 	$(RUN) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(BASE_STAMP)
+
+$(DOCS_STAMP): pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e '.[docs,plot]'
 	@touch $@ $(BASE_STAMP)

@@ -1,7 +1,7 @@
 """Time and memory of the similarity assignment against the number of classes.
 
-Rows are made up: classes in a hierarchy three levels deep, 15 words a row drawn from the words of
-the class, its parent and its grandparent, three rows a class.
+The rows are made up: classes in a hierarchy three levels deep, three rows per class, 15 words per row
+drawn from the words of the class, its parent and its grandparent.
 
     python benchmarks/bench_assignment.py [K ...]      (by default 1000 10000 20000 100000)
 """

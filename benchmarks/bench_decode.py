@@ -1,8 +1,8 @@
-"""Decoding time against K and b, beside the product that makes the margins.
+"""Decoding time against K and b, beside the product that computes the margins.
 
-For each graph: margins of a batch of rows are made as in prediction, a CSR row of 100 non-zeros
-times a float32 matrix with |E| columns, by SciPy; then decoded with the exponential loss, costs
-included. Microseconds a row, best of several runs, one thread.
+For each graph, SciPy computes the margins of a batch of rows: a CSR row of 100 non-zeros times a
+float32 matrix of |E| columns. They are then decoded with the exponential loss; its edge costs are
+included. Microseconds per row, best of several runs, one thread.
 
     python benchmarks/bench_decode.py [--quick]
 
@@ -12,12 +12,12 @@ Writes benchmarks/results/decode.png (with Matplotlib) and prints a table.
 from __future__ import annotations
 
 import argparse
-import timeit
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
+from common import best_time
 from xtrellis.decoding import best_paths, k_best_paths
 from xtrellis.graph import Trellis
 
@@ -25,14 +25,8 @@ N_FEATURES, N_NONZEROS = 20_000, 100
 RESULTS = Path(__file__).parent / "results"
 
 
-def best_time(call, n_rows: int, repeat: int) -> float:
-    """Microseconds a row, the best of ``repeat`` runs."""
-    call()
-    return min(timeit.repeat(call, number=1, repeat=repeat)) / n_rows * 1e6
-
-
 def measure(n_classes: int, width: int, repeat: int) -> dict[str, float]:
-    """Time product, decoding and ten best paths for one graph."""
+    """Microseconds per row of the product, of decoding and of the ten best paths, for one graph."""
     trellis = Trellis(n_classes, width)
     rng = np.random.default_rng(0)
     n_rows = int(np.clip(2_000_000 // trellis.n_edges, 50, 2_000))
@@ -42,12 +36,13 @@ def measure(n_classes: int, width: int, repeat: int) -> dict[str, float]:
     X = sparse.csr_matrix((values, columns, rows), (n_rows, N_FEATURES))
     weights = rng.standard_normal((N_FEATURES, trellis.n_edges)).astype(np.float32) / 10
     margins = X @ weights
-    return {
-        "edges": trellis.n_edges,
-        "product": best_time(lambda: X @ weights, n_rows, repeat),
-        "decode": best_time(lambda: best_paths(trellis, margins), n_rows, repeat),
-        "ten_best": best_time(lambda: k_best_paths(trellis, margins, 10), n_rows, repeat),
+    calls = {
+        "product": lambda: X @ weights,
+        "decode": lambda: best_paths(trellis, margins),
+        "ten_best": lambda: k_best_paths(trellis, margins, 10),
     }
+    times = {name: best_time(call, repeat) / n_rows * 1e6 for name, call in calls.items()}
+    return {"edges": trellis.n_edges, **times}
 
 
 def draw(results: dict[tuple[int, int], dict[str, float]], target: Path) -> None:
@@ -64,13 +59,13 @@ def draw(results: dict[tuple[int, int], dict[str, float]], target: Path) -> None
         left.plot(classes, [r["product"] for _, r in rows], ":", color=colour)
         edges = [r["edges"] for _, r in rows]
         right.plot(edges, [r["decode"] for _, r in rows], "o", color=colour, label=label)
-    left.set(xscale="log", yscale="log", xlabel="classes K", ylabel="microseconds a row")
-    left.set_title("decoding (lines) and the product before it (dotted)")
-    right.set(xscale="log", yscale="log", xlabel="edges |E|", ylabel="microseconds a row")
+    left.set(xscale="log", yscale="log", xlabel="classes K", ylabel="microseconds per row")
+    left.set_title("decoding (lines) and the product of the margins (dotted)")
+    right.set(xscale="log", yscale="log", xlabel="edges |E|", ylabel="microseconds per row")
     right.set_title("decoding grows with |E|")
     for ax in (left, right):
         ax.grid(alpha=0.3)
-    right.legend()  # for both: the lines on the left would run behind it
+    right.legend()  # for both: on the left it would cover the lines
     target.parent.mkdir(exist_ok=True)
     fig.savefig(target, dpi=120)
 
@@ -82,7 +77,9 @@ def main() -> None:
     powers = (2, 4, 9) if quick else range(2, 10)
     widths = (2, 10) if quick else (2, 5, 10, 20, 50)
     results = {}
-    print("      K   b    |E|   product    decode  10 best   (microseconds a row)  decode/product")
+    print(
+        "      K   b    |E|   product    decode  10 best   (microseconds per row)  decode/product"
+    )
     for width in widths:
         for power in powers:
             row = measure(10**power, width, repeat=3 if quick else 7)
@@ -93,9 +90,7 @@ def main() -> None:
                 f"{row['decode'] / row['product']:>37.2f}"
             )
     at_ten = [row["decode"] / row["product"] for (_, b), row in results.items() if b == 10]
-    print(
-        f"at b = 10, decoding takes at most {max(at_ten):.2f} of the product that made the margins"
-    )
+    print(f"at b = 10, decoding takes at most {max(at_ten):.2f} times as long as the product")
     if not quick:
         draw(results, RESULTS / "decode.png")
         print(f"plot: {RESULTS / 'decode.png'}")

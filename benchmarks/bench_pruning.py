@@ -1,9 +1,9 @@
-"""Model files before and after pruning: size, test accuracy, and time of a prediction.
+"""Model files before and after pruning: size, test accuracy and prediction time.
 
-The threshold is found on a tenth of the training rows, with a model trained without them; then
-the model trained on all rows is pruned at it. Test rows only measure.
+The threshold is found on a tenth of the training rows, with a model trained without them. The model
+trained on all rows is then pruned at this threshold. Test rows are only used to measure.
 
-    python benchmarks/bench_pruning.py [name of set ...]
+    python benchmarks/bench_pruning.py [set ...]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sets import load
+from common import load
 from xtrellis import TrellisClassifier, load_model
 from xtrellis.learning import held_out_threshold
 
@@ -31,10 +31,11 @@ SETTINGS = {
         "local SVM, b = 86": (TrellisClassifier(86), (0.001, 0.005, 0.01)),
     },
 }
+DEFAULT = {"all defaults": (TrellisClassifier(), (0.005,))}
 
 
 def measure(model, X_test, y_test, folder):
-    """File size, accuracy and best time of five of the model as it comes back from its file."""
+    """File size, accuracy, and best prediction time of five, of the model loaded from its file."""
     path = Path(folder) / "model.xtrellis"
     size = model.save(path)
     loaded = load_model(path)
@@ -55,7 +56,7 @@ def main():
     for name in sys.argv[1:] or SETTINGS:
         X, y, X_test, y_test = load(name)
         print(name)
-        for title, (model, drops) in SETTINGS[name].items():
+        for title, (model, drops) in SETTINGS.get(name, DEFAULT).items():
             model.set_params(n_jobs=-1, random_state=0).fit(X, y)
             with tempfile.TemporaryDirectory() as folder:
                 size, accuracy, seconds = measure(model, X_test, y_test, folder)

@@ -1,8 +1,8 @@
-"""Width selection on real data: the ladders, the choice, and what the test rows say of it.
+"""Width selection on real data: the widths tried, the choice, and test accuracy at every width.
 
     python benchmarks/bench_width_selection.py [--picture folder] [set ...]
 
-The choice sees training rows alone; test accuracies of all widths are beside it for comparison.
+The choice uses training rows alone; test accuracies are for comparison.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from sets import load
+from common import load
 from xtrellis import TrellisClassifier, select_slice_width
 
-SETS = ["clinc150", "icd10cm", "wordnet_hypernym"]
+SETS = ["icd10cm", "wordnet_hypernym"]
 MODELS = {
     "paper": TrellisClassifier.paper(2, epochs=3, random_state=0),
     "local": TrellisClassifier(random_state=0),

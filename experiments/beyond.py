@@ -1,4 +1,4 @@
-"""Beyond the paper: path assignment (random, similarity, greedy) and training, at every width."""
+"""Beyond the paper: path assignment (random, similarity, greedy) and training at every width."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ STYLES = {
 
 
 def main(sets: list[str]) -> list[Claim]:
-    """Table and picture for each set."""
+    """Write the table and the plot of each set."""
     parts: list[str | Picture] = [
         __doc__ or "",
-        "Independent training is with AROW, local with the SVM, joint with the "
+        "Independent training uses AROW, local training the SVM, joint training the "
         "averaged perceptron; one seed.",
     ]
     claims = []
@@ -56,7 +56,7 @@ def main(sets: list[str]) -> list[Claim]:
             "accuracy (%)",
             "file (MB)",
             "training (s)",
-            "prediction of the test set (s)",
+            "test set (s)",
         ]
         parts += [f"## {title_of(data)}", table(header, rows), _draw(data, found)]
         claims += _claims(data, found)
@@ -92,7 +92,7 @@ def _claims(data, found) -> list[Claim]:
 
 
 def _gain(data: str, text: str, one: dict[int, float], other: dict[int, float]) -> Claim:
-    """Whether one is more accurate than the other at every width, and where it is not."""
+    """Claim that one is more accurate than the other at every width, or where it is not."""
     gains = {b: one[b] - other[b] for b in other}
     numbers = ", ".join(f"{gain:+.2f} at b = {b}" for b, gain in gains.items())
     reasons = [f"not at b = {b}" for b, gain in gains.items() if gain <= 0]

@@ -1,6 +1,7 @@
-"""Average binary loss, training error and its bound against size (E.2, E.3), and its choice of b.
+"""Average binary loss, training error and its bound against model size, and the width it picks.
 
-The bound is ℓε / (ρ L(0)), equation (3), with the squared hinge, on 5,000 training rows.
+These are the figures of E.2 and E.3. The bound is ℓε / (ρ L(0)), equation (3), for the squared
+hinge and 5,000 training rows.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from sweep import paper_specs, paper_widths
 from trials import run_trials
 from xtrellis.plots import tidy_axes
 
-TOLERANCE = 0.02  # of width selection: the narrowest width so near the least bound
-MOST_LOST_IN_A_STEP = 0.3  # points: a rise of accuracy may have dents as small as noise
-MOST_LOST_BY_THE_BOUND = 2.5  # points below the best width, at the one that the bound picks
-ONE_WIDTH = "there is one width only"
+TOLERANCE = 0.02  # as in width selection: pick the narrowest width this close to the least bound
+MOST_LOST_IN_A_STEP = 0.3  # points: accuracy may fall by this much, which is noise
+MOST_LOST_BY_THE_BOUND = 2.5  # points between the best width and the one that the bound picks
+ONE_WIDTH = "there is only one width"
 
 
 def main(sets: list[str]) -> list[Claim]:
-    """Table and picture for each set."""
+    """Write the table and the plot of each set."""
     parts: list[str | Picture] = [__doc__ or ""]
     claims: list[Claim] = []
     for data in sets:
@@ -71,8 +72,8 @@ def main(sets: list[str]) -> list[Claim]:
         ]
         parts += [
             f"## {title_of(data)}",
-            f"The bound picks b = {picked} ({accuracy[picked]:.2%} on test); best on test is "
-            f"b = {best} ({accuracy[best]:.2%}), with "
+            f"The bound picks b = {picked} ({accuracy[picked]:.2%} on test). The best width on "
+            f"test is b = {best} ({accuracy[best]:.2%}), with "
             f"{of(best, 'n_edges')[0] / of(picked, 'n_edges')[0]:.1f} times as many edges.",
             table(header, rows),
             _draw(data, widths, of, picked),
@@ -142,18 +143,18 @@ def _claims(data, widths, of, bound, accuracy, picked, best) -> list[Claim]:
             "the bound turns where accuracy saturates",
             not unturned,
             f"least at b = {min(bound, key=bound.get)}, picked b = {picked}, which is {lost:.2f} "
-            f"points below the best on test, b = {best}" + but(unturned),
+            f"points below the best width on test, b = {best}" + but(unturned),
         ),
     ]
 
 
 def _unsaturated(percents: dict[int, float], steps: list[float]) -> list[str]:
-    """Why accuracy does not rise and saturate: steps that lose, or a last one that gains much."""
+    """Why accuracy does not rise and saturate: a step that loses, or a last step that gains."""
     if len(percents) == 1:
         return [ONE_WIDTH]
     reasons = steps_that(lambda step: step <= -MOST_LOST_IN_A_STEP, percents)
     if steps[-1] >= 0.25 * steps[0]:
-        reasons.append("the last step is a quarter of the first or more")
+        reasons.append("the last step is at least a quarter of the first")
     return reasons
 
 
@@ -165,7 +166,7 @@ def _unturned(widths: Sequence[int], picked: int, lost: float) -> list[str]:
     if picked == widths[-1]:
         reasons.append(f"the bound still falls at b = {picked}")
     if lost >= MOST_LOST_BY_THE_BOUND:
-        reasons.append(f"{MOST_LOST_BY_THE_BOUND} points or more are lost")
+        reasons.append(f"at least {MOST_LOST_BY_THE_BOUND} points are lost")
     return reasons
 
 

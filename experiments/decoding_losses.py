@@ -1,4 +1,4 @@
-"""Decoding losses (Figure 4): accuracy of the same weights, decoded with each of five losses."""
+"""Decoding losses (Figure 4): accuracy of the same weights decoded with each of five losses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLES = dict(zip(LOSSES, ("o-", "s-", "^-", "D--", "v-"), strict=True))
 
 
 def main(sets: list[str]) -> list[Claim]:
-    """Table and picture for each set."""
+    """Write the table and the plot of each set."""
     parts: list[str | Picture] = [__doc__ or ""]
     claims: list[Claim] = []
     for data in sets:
@@ -48,7 +48,7 @@ def main(sets: list[str]) -> list[Claim]:
         header = ["width", "dense size (MB)", *(NAMES.get(loss, loss) for loss in LOSSES)]
         parts += [
             f"## {title_of(data)}",
-            "Test accuracy in per cent, mean of five seeds and its 95 % confidence interval.",
+            "Test accuracy in per cent: mean of five seeds, with its 95 % confidence interval.",
             table(header, rows),
             _draw(data, widths, sizes, shares),
         ]
@@ -87,7 +87,7 @@ def _claims(data, widths, shares) -> list[Claim]:
         ),
         Claim(
             data,
-            "the exponential loss gains over the squared loss, LTLS's decoding",
+            "the exponential loss gains over the squared loss, which LTLS decodes with",
             gain > 0,
             f"{gain:+.2f} points at b = {widest}",
         ),

@@ -1,4 +1,4 @@
-"""Average margin against b (E.4), and the share of weights that are not zero against b."""
+"""Average margin (E.4) and share of non-zero weights against b."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STYLES = {"W-LTLS": ("o-", "#c2410c"), "local": ("s-", "#0b5fd3")}
 
 
 def main(sets: list[str]) -> list[Claim]:
-    """Table and picture for each set."""
+    """Write the table and the plot of each set."""
     parts: list[str | Picture] = [__doc__ or ""]
     claims: list[Claim] = []
     for data in sets:
@@ -55,7 +55,7 @@ def main(sets: list[str]) -> list[Claim]:
 def _draw(data, series) -> Picture:
     figure, axes, file = picture("margins", data, panels=2)
     for at, (ax, label) in enumerate(
-        zip(axes, ("average margin |f|", "weights that are not zero (%)"), strict=True)
+        zip(axes, ("average margin |f|", "non-zero weights (%)"), strict=True)
     ):
         for name, by_width in series.items():
             style, color = STYLES[name]
@@ -68,7 +68,7 @@ def _draw(data, series) -> Picture:
 
 
 def _claim(data: str, margins: dict[int, float]) -> Claim:
-    """Whether margins grow at every step, and where they do not."""
+    """Claim that margins grow with every step of b, or where they do not."""
     narrow, wide = min(margins), max(margins)
     falls = steps_that(lambda step: step <= 0, margins)
     numbers = f"{margins[narrow]:.2f} at b = {narrow}, {margins[wide]:.2f} at b = {wide}"

@@ -1,4 +1,4 @@
-"""What scripts write: pages of tables, pictures, and claims that hold or do not."""
+"""What the scripts write: pages with tables, plots, and claims that hold or do not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TITLES = {"icd10cm": "ICD-10-CM", "wordnet_hypernym": "WordNet hypernyms"}
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that the paper says, checked on a set."""
+    """A claim of the paper, checked on a set."""
 
     data: str
     text: str
@@ -36,7 +36,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, to be written beside the page that shows it."""
+    """A figure, saved beside the page that shows it."""
 
     figure: Any
     file: str
@@ -50,15 +50,15 @@ class Picture:
 
 
 def run(main: Callable[[list[str]], object], description: str) -> None:
-    """Run a script on the sets that the command line names."""
+    """Run a script on the sets named on the command line."""
     sets = sets_asked_for(description)
-    with one_line_endings("stopped; what is done is kept, the same command goes on from there"):
+    with one_line_endings("stopped; finished trials are kept, and the same command resumes"):
         main(sets)
 
 
 @contextmanager
 def one_line_endings(stopped: str) -> Iterator[None]:
-    """End with one line, not a traceback, at Ctrl-C, a failed download or data of no use."""
+    """End with one line instead of a traceback on Ctrl-C, a failed download or bad data."""
     try:
         yield
     except KeyboardInterrupt:
@@ -77,19 +77,19 @@ def sets_asked_for(description: str) -> list[str]:
 
 
 def results_folder(sets: Sequence[str]) -> Path:
-    """Folder of pages and pictures: that of the repository is for the default sets alone."""
+    """Folder of pages and plots; only the default sets use that of the repository."""
     if tuple(sets) == DEFAULT_SETS:
         return RESULTS
     return RESULTS / "own" / "-".join(map(short_name, sets))
 
 
 def short_name(data: str) -> str:
-    """Name of a set in names of files."""
+    """Name of a set in file names."""
     return Path(data).resolve().name
 
 
 def title_of(data: str) -> str:
-    """Name of a set to read."""
+    """Name of a set in headings."""
     return TITLES.get(data, short_name(data))
 
 
@@ -107,18 +107,18 @@ def mean_and_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def percent(values: Sequence[float]) -> str:
-    """Mean of shares and its interval, in per cent."""
+    """Mean of shares and its confidence interval, in per cent."""
     mean, half = mean_and_interval(values)
     return f"{100 * mean:.2f}" + ("" if np.isnan(half) else f" ± {100 * half:.2f}")
 
 
 def megabytes(n_bytes: float) -> str:
-    """Size to three digits."""
+    """Size in MB, to three digits."""
     return f"{n_bytes / 1e6:,.3g}" if n_bytes < 1e9 else f"{n_bytes / 1e6:,.0f}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Table in Markdown; the first column and text to the left, numbers to the right."""
+    """Table in Markdown: the first column and texts aligned left, numbers right."""
     cells = [[str(cell) for cell in row] for row in rows]
     sides = ["---"] + [
         "---:" if all(_is_number(row[at]) for row in cells) else "---"
@@ -128,7 +128,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    """Whether a cell is a number, perhaps with its interval or times sign, or a dash for none."""
+    """Whether a cell is a number, perhaps with an interval or a times sign, or a dash."""
     try:
         [float(word) for word in cell.replace(",", "").split() if word not in ("±", "x", "–")]
     except ValueError:
@@ -137,7 +137,7 @@ def _is_number(cell: str) -> bool:
 
 
 def steps_that(fail: Callable[[float], bool], values: dict[int, float]) -> list[str]:
-    """Steps of a figure from one width to the next that are not as a claim has them."""
+    """Steps from one width to the next that contradict a claim."""
     return [
         f"{values[after] - values[before]:+.2g} from b = {before} to b = {after}"
         for before, after in pairwise(values)
@@ -146,16 +146,16 @@ def steps_that(fail: Callable[[float], bool], values: dict[int, float]) -> list[
 
 
 def but(reasons: Iterable[str]) -> str:
-    """End of a claim's numbers: why it does not hold, or nothing."""
-    told = ", ".join(reasons)
-    return f"; but {told}" if told else ""
+    """Why a claim does not hold, to follow its numbers; empty if it holds."""
+    text = ", ".join(reasons)
+    return f"; but {text}" if text else ""
 
 
-# ---------------------------------------------------------------------- pictures and pages
+# ---------------------------------------------------------------------- plots and pages
 
 
 def picture(name: str, data: str, panels: int = 1) -> tuple[Any, Any, str]:
-    """Figure, its axes, and the file that it will be saved to."""
+    """A new figure, its axes, and the file it will be saved to."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.2 * panels, 4.4), layout="constrained")
@@ -163,11 +163,11 @@ def picture(name: str, data: str, panels: int = 1) -> tuple[Any, Any, str]:
 
 
 def name_points(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
-    """Write names beside points, clear of each other and of what is drawn; a thin line if far."""
+    """Write names beside points without overlaps; a thin line connects those that are far."""
     from matplotlib.patheffects import withStroke
 
     scale = ax.figure.dpi / 72
-    half, letter = 4.5 * scale, 3.9 * scale  # pixels of half a line of text, and of a letter
+    half, letter = 4.5 * scale, 3.9 * scale  # pixels of half a line, and of a letter
     drawn = _drawn_places(ax, 4 * scale)
     boxes: list[tuple[float, float, float, float]] = []
     for x, y, name in sorted(points, key=lambda point: -point[1]):
@@ -192,12 +192,12 @@ def name_points(ax: Any, points: Sequence[tuple[float, float, str]]) -> None:
         )
 
 
-# Where a name may be, seen from its point: to the right and left first.
+# Directions in which a name is tried: right and left first.
 _ANGLES = np.radians([0, 180, 25, -25, 155, -155, 55, -55, 125, -125, 90, -90])
 
 
 def _drawn_places(ax: Any, step: float) -> Any:
-    """Pixels that markers and lines pass through, every few of them."""
+    """Pixels that markers and lines cover, sampled every few pixels."""
     places = []
     for line in ax.get_lines():
         corners = ax.transData.transform(np.column_stack(line.get_data()).astype(float))
@@ -210,7 +210,7 @@ def _drawn_places(ax: Any, step: float) -> Any:
 
 
 def _is_free(box: Any, frame: Any, drawn: Any, boxes: Any) -> bool:
-    """Whether a box lies inside the frame and on nothing."""
+    """Whether a box is inside the frame and overlaps nothing."""
     left, right, low, high = box
     if left < frame.x0 or right > frame.x1 or low < frame.y0 or high > frame.y1:
         return False
@@ -230,7 +230,7 @@ def write_page(
     claims: Sequence[Claim],
     sets: Sequence[str],
 ) -> None:
-    """Write a page and its pictures to the folder of these sets, and print its claims."""
+    """Write a page and its plots to the folder of these sets, and print its claims."""
     folder = results_folder(sets)
     folder.mkdir(parents=True, exist_ok=True)
     parts = list(parts)

@@ -1,10 +1,10 @@
-"""All tables and figures, and every claim of the paper checked: what ``make paper`` runs.
+"""Make all tables and figures, and check every claim of the paper: what ``make paper`` runs.
 
     python experiments/run_all.py [set ...]
 
 A set is icd10cm or wordnet_hypernym (bundled, the default), a folder with train.svm and test.svm,
-or one of the paper's five. What is done already is kept in experiments/.cache. Pages of the default
-sets go to experiments/results, those of others to a folder of their own in experiments/results/own.
+or one of the paper's five. Finished trials are kept in experiments/.cache. The pages of the default
+sets are written to experiments/results, those of other sets to a folder in experiments/results/own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(sets: list[str]) -> None:
     if tuple(sets) != DEFAULT_SETS:
         command = f"python experiments/run_all.py {' '.join(sets)}"
     parts = [
-        f"Printed by `{command}`. Each page has its tables and pictures: "
+        f"Printed by `{command}`. The pages with tables and plots: "
         + ", ".join(
             f"[{script.__name__.replace('_', ' ')}]({script.__name__}.md)" for script in SCRIPTS
         )

@@ -1,13 +1,18 @@
-"""Data of the experiments: the bundled sets, any pair of svmlight files, the paper's sets.
+"""The one loader of data sets, for experiments and benchmarks.
 
-A set is named by ``icd10cm`` or ``wordnet_hypernym`` (bundled texts, TF-IDF of words, and for the
-first of pairs of words, too), by a folder with ``train.svm`` and ``test.svm`` (compressed or not),
-or as one of the paper's five (``sector``, ...), which is then downloaded.
+A set is named as one of
+
+- ``icd10cm`` and ``wordnet_hypernym``: bundled texts, as TF-IDF rows of single words and, for
+  icd10cm, pairs of words;
+- the paper's five (``sector``, ...), which are downloaded;
+- a folder with ``train.svm`` and ``test.svm``, compressed or not;
+- the name of such a folder inside the folder that the environment variable ``XTRELLIS_DATA`` names.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,19 +20,18 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from xtrellis import load_icd10cm, load_wordnet
-from xtrellis.data import fetch_paper_set
+from xtrellis.data import fetch_paper_set, read_svmlight
 from xtrellis.data.datasets import PAPER_SETS
-from xtrellis.data.readers import read_svmlight
-from xtrellis.text import TextFeatures
 
 BUNDLED = {"icd10cm": (load_icd10cm, (1, 2)), "wordnet_hypernym": (load_wordnet, (1, 1))}
 
 
 @dataclass(frozen=True)
 class Set:
-    """Training and test rows; classes as numbers from 0; texts if there are."""
+    """Training and test rows, with classes numbered from 0, and the texts if the set has them."""
 
     name: str
     X: Any
@@ -53,56 +57,68 @@ class Set:
 
 @lru_cache(maxsize=2)
 def load_set(name: str) -> Set:
-    """A set by its name, or by the folder it is in."""
+    """Load a set by its name or its folder."""
     if name in BUNDLED:
-        load, words = BUNDLED[name]
-        split = load()
-        features = TextFeatures(words, None, None)
-        X = features.fit_transform(split.train_texts, 1)
-        X_test = features.transform(split.test_texts)
-        texts = split.train_texts, split.test_texts
-        return Set(name, X, *_numbered(split.train_labels, X_test, split.test_labels), texts)
+        return _bundled(name)
     if name in PAPER_SETS:
         rows = fetch_paper_set(name)
         return Set(name, rows.X_train, *_numbered(rows.y_train, rows.X_test, rows.y_test))
-    folder = Path(name)
-    # Features keep their numbers: which is the first cannot be told from one part alone.
-    X, y = read_svmlight(_file(folder, "train"), zero_based=True)
-    X_test, y_test = read_svmlight(_file(folder, "test"), n_features=X.shape[1], zero_based=True)
-    return Set(folder.name, X, *_numbered(y, X_test, y_test))
+    train, test = set_file(name, "train"), set_file(name, "test")
+    # Both files keep their feature numbers: one alone does not show whether they start at 0 or 1.
+    X, y = read_svmlight(train, zero_based=True)
+    X_test, y_test = read_svmlight(test, zero_based=True)
+    X_test.resize(X_test.shape[0], X.shape[1])  # features that training lacks have no weights
+    return Set(train.parent.name, X, *_numbered(y, X_test, y_test))
 
 
-def _file(folder: Path, part: str) -> Path:
-    """File of a part, compressed or not."""
-    for suffix in ("", ".gz", ".bz2", ".xz"):
-        if (path := folder / f"{part}.svm{suffix}").is_file():
-            return path
+def _bundled(name: str) -> Set:
+    """TF-IDF rows of bundled texts, as TrellisTextClassifier makes them."""
+    load, words = BUNDLED[name]
+    split = load()
+    vectorizer = TfidfVectorizer(
+        ngram_range=words, token_pattern=r"(?u)\b\w+\b", sublinear_tf=True, dtype=np.float32
+    )
+    X = vectorizer.fit_transform(split.train_texts)
+    X_test = vectorizer.transform(split.test_texts)
+    texts = split.train_texts, split.test_texts
+    return Set(name, X, *_numbered(split.train_labels, X_test, split.test_labels), texts)
+
+
+def set_file(name: str, part: str) -> Path:
+    """The svmlight file of a set's part; exits with one line if there is none."""
+    folders = [Path(name)]
+    if "XTRELLIS_DATA" in os.environ:
+        folders.append(Path(os.environ["XTRELLIS_DATA"]) / name)
+    for folder in folders:
+        for suffix in ("", ".gz", ".bz2", ".xz"):
+            if (path := folder / f"{part}.svm{suffix}").is_file():
+                return path
     raise SystemExit(
-        f"{folder} is neither a set known here ({', '.join([*BUNDLED, *PAPER_SETS])}) nor a folder "
-        f"with {part}.svm"
+        f"{name} is neither a known set ({', '.join([*BUNDLED, *PAPER_SETS])}) nor a folder with "
+        f"{part}.svm, here or in the folder that XTRELLIS_DATA names"
     )
 
 
 def _numbered(y: Any, X_test: Any, y_test: Any) -> tuple[Any, Any, Any]:
-    """Classes as numbers; a class that is not in training is -1, and never right."""
-    classes, codes = np.unique(y, return_inverse=True)
+    """Number the classes; a class that training lacks is -1, and never predicted."""
+    classes, y_encoded = np.unique(y, return_inverse=True)
     found = np.searchsorted(classes, y_test).clip(max=len(classes) - 1)
-    return codes, X_test, np.where(classes[found] == y_test, found, -1)
+    return y_encoded, X_test, np.where(classes[found] == y_test, found, -1)
 
 
 def kept_folder(data: Set, cache: Path) -> Path:
-    """The set as the files that ``peers`` takes, written into the cache if it is not there yet."""
+    """The folder of files that ``peers`` reads, written to the cache if it is not there yet."""
     folder = cache / "sets" / f"{data.name}-{data.digest}"
     return folder if is_written(folder) else write_folder(data, folder)
 
 
 def is_written(folder: Path) -> bool:
-    """Whether a folder holds all that :func:`write_folder` writes."""
+    """Whether a folder has all files that :func:`write_folder` writes."""
     return all((folder / file).is_file() for file in ("train.npz", "test.npz", "labels.npz"))
 
 
 def write_folder(data: Set, folder: Path) -> Path:
-    """The set as the files that ``peers`` takes."""
+    """Write the files that ``peers`` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     sparse.save_npz(folder / "train.npz", data.X)
     sparse.save_npz(folder / "test.npz", data.X_test)
@@ -110,5 +126,5 @@ def write_folder(data: Set, folder: Path) -> Path:
         for part, texts in zip(("train", "test"), data.texts, strict=True):
             lines = "\n".join(" ".join(text.split()) for text in texts)
             (folder / f"{part}.txt").write_text(lines, encoding="utf-8")
-    np.savez(folder / "labels.npz", y_train=data.y, y_test=data.y_test)  # last: all is there
+    np.savez(folder / "labels.npz", y_train=data.y, y_test=data.y_test)  # last: the rest is there
     return folder

@@ -1,7 +1,7 @@
-"""Sparse models (Figure 6, table E.6): before and after pruning, threshold, size and accuracy.
+"""Sparse models (Figure 6, table E.6): threshold, size and accuracy before and after pruning.
 
-The threshold is the largest that loses one point on a tenth of the training rows, held out of the
-training of another model; the model pruned is trained on all rows.
+The threshold is the largest that loses at most one point on a tenth of the training rows, for a
+model trained without them. The model that is pruned is trained on all rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COLORS = {"W-LTLS": "#c2410c", "local": "#0b5fd3"}
 
 
 def main(sets: list[str]) -> list[Claim]:
-    """Table and picture for each set."""
+    """Write the table and the plot of each set."""
     parts: list[str | Picture] = [__doc__ or ""]
     claims: list[Claim] = []
     for data in sets:
@@ -86,14 +86,13 @@ def _claims(data, found) -> list[Claim]:
     by_width = found["W-LTLS"]
     kept = {b: f["pruned"]["nonzeros"] / f["nonzeros"] for b, f in by_width.items()}
     narrow, wide = min(kept), max(kept)
-    numbers = (
-        f"{kept[narrow]:.1%} of the weights stay at b = {narrow}, {kept[wide]:.1%} at b = {wide}"
-    )
+    left = {b: f"{kept[b]:.1%}" for b in (narrow, wide)}
+    numbers = f"{left[narrow]} of the weights are left at b = {narrow}, {left[wide]} at b = {wide}"
     reasons = []
     if narrow == wide:
-        reasons.append("there is one width only")
+        reasons.append("there is only one width")
     elif kept[wide] >= kept[narrow]:
-        reasons.append(f"no fewer stay at b = {wide}")
+        reasons.append(f"no fewer are left at b = {wide}")
     return [Claim(data, "wider graphs prune better", not reasons, numbers + but(reasons))]
 
 

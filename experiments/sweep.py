@@ -1,4 +1,4 @@
-"""Which trials there are: widths and seeds of every table and figure."""
+"""The trials: widths and seeds of every table and figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PAPER_WIDTHS = {
     "icd10cm": (2, 3, 5, 7, 10, 15, 20, 30, 40),
     "wordnet_hypernym": (2, 4, 8, 15, 30, 50, 86),
 }
-_MOST_BEYOND = 40  # joint training keeps all edges dense: wider ones would take gigabytes
+_MOST_BEYOND = 40  # joint training holds all edges dense, which takes gigabytes for wider graphs
 _LOCAL_WIDTHS = {"icd10cm": (2, 5, 10, 20, 40), "wordnet_hypernym": (2, 5, 10, 30, 86)}
 
 
@@ -25,14 +25,14 @@ def local_widths(data: str) -> tuple[int, ...]:
 
 
 def _ladder(data: str) -> tuple[int, ...]:
-    """Widths for a set that has none of its own here."""
+    """Widths for any other set."""
     n_classes = load_set(data).n_classes
     top = default_slice_width(n_classes)
     return tuple(sorted({b for b in (2, 3, 5, 7, 10, 15, 20, 30) if b < top} | {top}))
 
 
 def paper_specs(data: str) -> list[Spec]:
-    """W-LTLS at all widths, five seeds; pruned with the first."""
+    """W-LTLS at all widths with five seeds; the first seed is pruned, too."""
     return [
         paper_spec(data, width, seed, prune=seed == 0)
         for width in paper_widths(data)
@@ -41,7 +41,7 @@ def paper_specs(data: str) -> list[Spec]:
 
 
 def local_specs(data: str) -> list[Spec]:
-    """Local training at all widths, five seeds; pruned with the first."""
+    """Local training at all widths with five seeds; the first seed is pruned, too."""
     return [
         local_spec(data, width, seed, prune=seed == 0)
         for width in local_widths(data)
@@ -50,17 +50,17 @@ def local_specs(data: str) -> list[Spec]:
 
 
 def ltls_specs(data: str) -> list[Spec]:
-    """LTLS, five seeds."""
+    """LTLS with five seeds."""
     return [ltls_spec(data, seed) for seed in SEEDS]
 
 
 def one_vs_rest_spec(data: str) -> Spec:
-    """One-vs-rest: the widest trellis. Its rows are visited in an order of the seed's, no more."""
+    """One-vs-rest, the widest trellis; with one seed, which only orders the rows."""
     return Spec(data, "independent", load_set(data).n_classes, "random", "arow")
 
 
 def beyond_specs(data: str) -> dict[str, list[Spec]]:
-    """Assignment and training at every width, first seed, by what they are called."""
+    """Assignment and training at every width, with the first seed, by name."""
     widths = local_widths(data)
     wide = [width for width in widths if width <= _MOST_BEYOND]
     return {

@@ -1,10 +1,10 @@
-"""Accuracy against model size and prediction time (Figure 5, table E.5), peers beside.
+"""Accuracy against model size and prediction time (Figure 5, table E.5), beside other systems.
 
-Ours at several widths, five seeds; every system of the paper and today's alternatives in a process
-of its own, with one thread and the settings that its row tells. Prediction times of all are with
-one thread; training of ours at several widths is with all cores, of the peers' table with one. One
-row at a time is by the call that a system offers for it: ours have ``row_predictor`` (but for the
-ensembles), the others only what they predict any number of rows with.
+The first table shows trellises at several widths, as means of five seeds, trained on all cores.
+The second one shows every system of the paper and today's alternatives, each in a process of its
+own, with one thread and the settings in its row. All prediction times are for one thread. Single
+rows are predicted by the call that a system offers for them: ``row_predictor`` for our single
+trellises, the call for any number of rows for all others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MANY_CLASSES = 5_000
 
 
 def seconds_allowed(data: str) -> float:
-    """Seconds after which a peer is stopped: fewer where all of them would take an hour."""
+    """Seconds after which a peer is stopped; fewer if all of them would take an hour."""
     default = 200 if load_set(data).n_classes <= MANY_CLASSES else 120
     return float(os.environ.get("XTRELLIS_PEER_SECONDS", default))
 
@@ -55,7 +55,7 @@ class PeerKey:
 
 
 def main(sets: list[str]) -> list[Claim]:
-    """Tables and picture for each set."""
+    """Write the tables and the plot of each set."""
     parts: list[str | Picture] = [__doc__ or ""]
     claims: list[Claim] = []
     for data in sets:
@@ -86,7 +86,7 @@ def run_peers(data: str) -> dict[str, Any]:
     folder = kept_folder(load_set(data), CACHE)
     timeout = seconds_allowed(data)
     keys = {PeerKey(data, name, timeout): name for name in PEERS}
-    # Two at a time, as there are two cores at least: each has one thread.
+    # Two at a time: each has one thread, and there are at least two cores.
     found = run_cached(
         {
             key: lambda name=name: run_peer(name, folder, CACHE, timeout=timeout)
@@ -121,7 +121,7 @@ def _widths_table(ours, n_test) -> str:
         "accuracy (%)",
         "dense (MB)",
         "file (MB)",
-        "a row (µs)",
+        "per row (µs)",
         "training (s)",
     ]
     return table(header, rows)
@@ -157,7 +157,7 @@ def _peers_table(peers) -> str:
         "training (s)",
         "test set (s)",
         "one row (µs)",
-        "memory, or why not",
+        "memory, or reason of failure",
     ]
     return table(header, rows)
 
@@ -172,7 +172,7 @@ def _draw(data, ours, peers, n_test) -> Picture:
             n_test / 1e6,
             "predict_seconds",
             n_test / 1e6,
-            "prediction, one thread (µs a row)",
+            "prediction, one thread (µs per row)",
         ),
     )
     numbered = []
@@ -210,12 +210,12 @@ def _draw(data, ours, peers, n_test) -> Picture:
         numbered.append(named)
         ax.margins(0.06, 0.08)
         tidy_axes(ax, label, "test accuracy (%)")
-    # More names than there is room for beside the points: numbers there, and the names below.
+    # There is no room for all names beside the points: numbers there, and names below the plot.
     names = [f"{number} {PEERS[name].title}" for number, name in enumerate(drawn, 1)]
     half = -(-len(names) // 2)
     lines = ["     ".join(names[:half]), "     ".join(names[half:])]
     figure.supxlabel("\n".join(lines), fontsize=8)
-    figure.draw_without_rendering()  # places the axes, and with them the numbers
+    figure.draw_without_rendering()  # lays out the axes, which the numbers need
     for ax, points in zip(axes, numbered, strict=True):
         name_points(ax, points)
     figure.suptitle(f"{title_of(data)}: accuracy against size and time", fontsize=11)
@@ -231,7 +231,7 @@ def _claims(data, ours) -> list[Claim]:
             by_width.setdefault(spec.width, []).append(figures)
         accuracy = {b: np.mean([f["accuracy"] for f in own]) for b, own in by_width.items()}
         near = [b for b in by_width if accuracy[b] >= rest["accuracy"] - 0.01]
-        text = f"{name} reaches one-vs-rest's accuracy, to a point, at a fraction of its size"
+        text = f"{name} is within a point of one-vs-rest, at a fraction of its size"
         if near:
             b = min(near)
             share = by_width[b][0]["dense_bytes"] / rest["dense_bytes"]

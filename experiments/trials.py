@@ -1,7 +1,7 @@
-"""Trials: one model trained and measured, from which all tables and figures take what they need.
+"""Trials: models that are trained and measured once, for all tables and figures.
 
-A trial is told by a :class:`Spec`. Its figures are kept as JSON, so that a sweep that is
-interrupted goes on where it stopped, and scripts share what they have in common.
+A :class:`Spec` describes a trial. Its figures are kept as JSON, so that an interrupted sweep is
+resumed, and scripts share the trials they have in common.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -31,14 +31,14 @@ CACHE = HERE / ".cache"
 RESULTS = HERE / "results"
 
 LOSSES = ("exponential", "squared_hinge", "hinge", "log", "squared")
-EPOCHS = {"icd10cm": 5, "wordnet_hypernym": 3}  # of AROW; other sets: 5
+EPOCHS = {"icd10cm": 5, "wordnet_hypernym": 3}  # for AROW; 5 for other sets
 SEEDS = (0, 1, 2, 3, 4)
 SAMPLE = 5_000  # training rows that diagnostics are measured on
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What is trained, on what, with which seed."""
+    """What to train, on which set, with which seed."""
 
     data: str
     training: str  # "independent", "local" or "joint"
@@ -46,7 +46,7 @@ class Spec:
     assignment: str = "similarity"  # or "random"; "greedy" for joint training
     learner: str = "svm"  # or "arow", "perceptron" for joint training
     seed: int = 0
-    prune: bool = False  # also find a threshold on held-out rows: another training
+    prune: bool = False  # also prune, at a threshold found by a second training
 
     def estimator(self) -> Any:
         """Estimator to train."""
@@ -94,7 +94,7 @@ def run_trial(spec: Spec) -> dict[str, Any]:
     model.n_jobs = 1
     figures.update(
         n_edges=model.trellis_.n_edges,
-        # The paper's size: four bytes for each feature and edge.
+        # The paper's size: four bytes per feature and edge.
         dense_bytes=4 * data.X.shape[1] * model.trellis_.n_edges,
         nonzeros=model.weights_.n_nonzero,
         **_measured(model, data),
@@ -109,14 +109,14 @@ def run_trial(spec: Spec) -> dict[str, Any]:
 
 @cache
 def warm_up(data: str, training: str, assignment: str, learner: str) -> None:
-    """Have kernels compiled, by a small training: that is once for a machine, not for a model."""
+    """Compile the kernels by a small training: a cost per machine, not per model."""
     rows = load_set(data)
-    some = slice(None, None, max(1, len(rows.y) // 300))  # from all over: rows may be sorted
+    some = slice(None, None, max(1, len(rows.y) // 300))  # from everywhere: rows may be sorted
     Spec(data, training, 2, assignment, learner).estimator().fit(rows.X[some], rows.y[some])
 
 
 def _measured(model: Any, data: Set) -> dict[str, Any]:
-    """Size of the file, and accuracy and time (one thread, best of three) on the test rows."""
+    """File size, and accuracy and time (one thread, best of three) on the test rows."""
     with tempfile.TemporaryDirectory() as folder:
         n_bytes = model.save(Path(folder) / "model")
     times = []
@@ -129,13 +129,20 @@ def _measured(model: Any, data: Set) -> dict[str, Any]:
 
 
 def _accuracy_by_loss(model: Any, data: Set) -> dict[str, float]:
-    """Test accuracy of the same weights, decoded with each loss (Figure 4)."""
-    right = dict.fromkeys(LOSSES, 0)
-    for margins, truth in _margin_batches(model, data.X_test, data.y_test):
-        for name in LOSSES:
-            paths = best_paths(model.trellis_, margins, get_loss(name))
-            right[name] += int((model.assignment_.class_of_path[paths] == truth).sum())
-    return {name: count / len(data.y_test) for name, count in right.items()}
+    """Test accuracy of the same weights decoded with each loss (Figure 4)."""
+    losses = [get_loss(name) for name in LOSSES]
+    shares = accuracies_by_loss(model, data.X_test, data.y_test, losses)
+    return dict(zip(LOSSES, shares, strict=True))
+
+
+def accuracies_by_loss(model: Any, X: Any, y: Any, losses: Sequence[Any]) -> list[float]:
+    """Accuracy of a fitted model on rows X if it is decoded with each of the losses."""
+    right = np.zeros(len(losses))
+    for margins, truth in _margin_batches(model, X, y):
+        for number, loss in enumerate(losses):
+            paths = best_paths(model.trellis_, margins, loss)
+            right[number] += (model.assignment_.class_of_path[paths] == truth).sum()
+    return (right / len(y)).tolist()
 
 
 def _margin_batches(model: Any, X: Any, y: Any) -> Iterable[tuple[Any, Any]]:
@@ -164,11 +171,11 @@ def _pruned(spec: Spec, model: Any, data: Set) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------- many of them, kept
+# ---------------------------------------------------------------------- many trials, kept
 
 
 def run_trials(specs: Iterable[Spec], title: str) -> dict[Spec, dict[str, Any]]:
-    """Figures of all specs, from the cache where they are there, with progress."""
+    """Figures of all specs, from the cache or measured now, with a progress bar."""
     return run_cached({spec: lambda spec=spec: run_trial(spec) for spec in specs}, title)
 
 
@@ -178,9 +185,9 @@ def run_cached(
     workers: int = 1,
     stop: Callable[[], None] = lambda: None,
 ) -> dict[Any, Any]:
-    """Results of all work by its key, from the cache or run now, so many at a time.
+    """Results of all work by its key, from the cache or run now, ``workers`` at a time.
 
-    ``stop`` ends what runs in other threads when this one is interrupted.
+    ``stop`` is called when this thread is interrupted, to end the work of the other threads.
     """
     from rich.console import Console
     from rich.progress import (
@@ -205,14 +212,16 @@ def run_cached(
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("remaining"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task(title, total=len(missing))
         for key, figures in _results({key: work[key] for key in missing}, workers, stop):
             if "failed" not in figures or figures["failed"].startswith("stopped after"):
-                _write(key, figures)  # what could not be installed today may be tomorrow
+                _write(
+                    key, figures
+                )  # other failures, such as a failed installation, are tried again
             found[key] = figures
             progress.advance(task)
     return found
@@ -221,8 +230,8 @@ def run_cached(
 def _results(
     work: dict[Any, Callable[[], dict[str, Any]]], workers: int, stop: Callable[[], None]
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Keys and their results as they come."""
-    if workers == 1:  # in this thread, which is the one that Ctrl-C interrupts
+    """Keys and results, in the order in which they finish."""
+    if workers == 1:  # in this thread, the one that Ctrl-C interrupts
         for key, run in work.items():
             yield key, run()
         return
@@ -238,18 +247,18 @@ def _results(
 
 
 def _path(key: Any) -> Path:
-    """File of a key's results; another version of the library or the data starts anew."""
-    content = load_set(key.data).digest
-    told = json.dumps([xtrellis.__version__, type(key).__name__, asdict(key), content])
-    name = hashlib.sha256(told.encode()).hexdigest()[:20]
+    """File of the results for a key; it depends on the version of the library and on the data."""
+    digest = load_set(key.data).digest
+    content = json.dumps([xtrellis.__version__, type(key).__name__, asdict(key), digest])
+    name = hashlib.sha256(content.encode()).hexdigest()[:20]
     return CACHE / "results" / f"{name}.json"
 
 
 def _read(key: Any) -> dict[str, Any] | None:
-    path = _path(key)  # loads the set, whose errors are not those of a file kept
+    path = _path(key)  # loads the set, whose errors must not be caught below
     try:
         return json.loads(path.read_text())["figures"]
-    except (OSError, ValueError, KeyError):  # not there, or not whole
+    except (OSError, ValueError, KeyError):  # missing or incomplete
         return None
 
 

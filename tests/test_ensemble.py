@@ -181,7 +181,7 @@ def test_it_is_the_mean_of_its_members(name, data):
     np.testing.assert_allclose(every.sum(axis=1), 1)
     np.testing.assert_array_equal(model.predict(X), model.classes_[every.argmax(axis=1)])
     np.testing.assert_allclose(np.exp(model.decision_function(X)), every, rtol=1e-9)
-    np.testing.assert_array_equal(np.exp(model.predict_log_proba(X[:5])) > 0, every[:5] > 0)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), every, rtol=1e-9)
     for k in (1, 5, 30):
         labels, probabilities = model.predict_top_k(X, k)
         best = np.argsort(-every, axis=1, kind="stable")[:, :k]
@@ -325,7 +325,20 @@ def test_pruning_that_cannot_be(fitted, data):
 def test_held_out_threshold(data):
     X, y = data
     model = TrellisEnsemble(TrellisClassifier(5), n_estimators=2, random_state=0)
-    assert 0 < held_out_threshold(model, X, y, 0.02, random_state=0) < 10
+    threshold = held_out_threshold(model, X, y, 0.02, random_state=0)
+    # That of a model trained without the tenth of the rows that are held out.
+    shuffled = np.random.RandomState(0).permutation(len(y))
+    held_out, inside = np.sort(shuffled[: len(y) // 10]), np.sort(shuffled[len(y) // 10 :])
+    alone = clone(model).fit(X[inside], y[inside])
+    before = alone.score(X[held_out], y[held_out])
+    alone.prune(X[held_out], y[held_out], max_drop=0.02)
+    assert threshold == alone.pruning_.threshold
+    assert alone.score(X[held_out], y[held_out]) >= before - 0.02
+    # And not an idle one: it removes most of the weights of the model trained on all rows.
+    everything = model.fit(X, y)
+    n_before = sum(member.weights_.n_nonzero for member in everything.estimators_)
+    everything.prune(threshold=threshold)
+    assert sum(member.weights_.n_nonzero for member in everything.estimators_) < n_before / 2
 
 
 # ---------------------------------------------------------------------- the model file

@@ -1,41 +1,27 @@
 """The page from the paper to the code: every link leads to a file that defines what it names."""
 
-import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from symbols import symbol_lines
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs"
 TEXT = (FOLDER / "paper_to_code.md").read_text(encoding="utf-8")
 LINKS = re.findall(r"\[`(?:[^`\]]*::)?([^`\]]+)`\]\(([^)#\s]+\.py)\)", TEXT)
 
 
-@cache
-def symbols(file):
-    """Every function, class and variable of a module, and those in its classes."""
-    names = set()
-
-    def enter(body, prefix):
-        for node in body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                names.add(prefix + node.name)
-            if isinstance(node, ast.ClassDef):
-                enter(node.body, f"{prefix}{node.name}.")
-            if isinstance(node, ast.Assign | ast.AnnAssign):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Name):
-                        names.add(prefix + target.id)
-
-    enter(ast.parse(file.read_text(encoding="utf-8")).body, "")
-    return names
-
-
 def test_every_link_leads_to_its_symbol():
     assert len(LINKS) > 100
-    missing = [(name, file) for name, file in LINKS if name not in symbols(FOLDER / file)]
+    missing = [(name, file) for name, file in LINKS if name not in symbol_lines(FOLDER / file)]
     assert not missing
+
+
+def test_symbols_have_the_lines_of_their_definitions(tmp_path):
+    file = tmp_path / "module.py"
+    file.write_text("A = 1\n\nclass B:\n    c: int = 2\n\n    def d(self):\n        e = 3\n")
+    assert symbol_lines(file) == {"A": 1, "B": 3, "B.c": 4, "B.d": 6}
 
 
 def test_links_to_code_name_a_symbol():

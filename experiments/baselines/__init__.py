@@ -1,1 +1,1 @@
-"""Systems of the paper that no package offers, written compactly from their publications."""
+"""Systems of the paper that no package offers, written from their publications."""

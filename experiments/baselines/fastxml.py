@@ -1,18 +1,18 @@
 """FastXML (Prabhu and Varma, 2014): an ensemble of trees that split by ranking quality.
 
-A node sends each of its rows left or right, δ_i = ±1, and wants the labels of either side ranked
-well. For one label a row, nDCG is 1 / log2(1 + rank of the label), and the node alternates
+A node sends each of its rows left or right, δ_i = ±1, so that the labels of both sides are ranked
+well. For one label per row, nDCG is 1 / log2(1 + rank of the label), and the node alternates
 
     rank the labels of each side by their counts;   δ_i = the side that ranks label y_i higher
 
-from a random start until nothing moves. Then a sparse separator learns the sides,
+from a random start until nothing changes. Then a sparse separator learns the sides,
 
     min_w  ‖w‖₁ + Σ_i C_i log(1 + exp(−δ_i ⟨w, x_i⟩)),
 
-and rows go where it sends them. C_i is C divided by the share of the row's side, which keeps sides
-balanced. A node of at most ``max_leaf`` rows is a leaf with the frequencies of its labels; the
-prediction is their mean over the trees. Defaults are the authors': 50 trees, C = 1, leaves of 10.
-The package of this name on PyPI is for Python 2, hence these lines.
+and decides where rows go. C_i is C divided by the share of the row's side, which keeps the sides
+balanced. A node of at most ``max_leaf`` rows is a leaf with the frequencies of its labels, and the
+prediction is their mean over the trees. The defaults are the authors': 50 trees, C = 1, leaves of
+10. The package of this name on PyPI needs Python 2.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Forest:
-    """All trees in one set of arrays; a child below zero is a leaf, −1 − its number."""
+    """All trees in one set of arrays; a negative child is the leaf −1 − child."""
 
     roots: npt.NDArray[np.int32]
     children: npt.NDArray[np.int32]  # nodes × 2: for ⟨w, x⟩ ≤ 0 and for > 0
@@ -80,20 +80,20 @@ def fit_fastxml(
 
 
 class _Grower:
-    """Nodes and leaves as they are found, in lists."""
+    """Lists of the nodes and leaves found so far."""
 
     def __init__(self, X: Any, y: IntArray, C: float, max_leaf: int, leaf_labels: int) -> None:
         self.rows = (X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, y)
         self.shape = np.array([X.shape[1] - 1, int(y.max()) + 1])
         self.y, self.C, self.max_leaf, self.leaf_labels = y, C, max_leaf, leaf_labels
-        # Number of a label or feature within a node, -1 outside; the kernels leave it at -1.
+        # Number of a label or feature within a node, else -1; the kernels reset it to -1.
         self.local = (np.full(self.shape[1], -1), np.full(X.shape[1], -1))
         self.children: list[list[int]] = []
         self.separators: list[tuple[Any, Any]] = []
         self.leaves: list[tuple[Any, Any]] = []
 
     def grow(self, rng: np.random.Generator) -> int:
-        """Grow one tree; gives its root."""
+        """Grow one tree and return its root."""
         root: list[int] = [0]
         waiting: list[tuple[IntArray, list[int], int]] = [(np.arange(len(self.y)), root, 0)]
         while waiting:
@@ -112,7 +112,7 @@ class _Grower:
         return root[0]
 
     def _split(self, rows: IntArray, rng: np.random.Generator) -> tuple[Any, Any, Any] | None:
-        """Separator of a node and who goes right, or None if it is to be a leaf."""
+        """Separator of a node and the rows that go right, or None if the node is a leaf."""
         if len(rows) <= self.max_leaf:
             return None
         start = rng.random(len(rows)) < 0.5
@@ -137,7 +137,7 @@ class _Grower:
 
 
 def _joined(parts: list[tuple[Any, Any]]) -> tuple[IntArray, Any, Any]:
-    """Lists of (numbers, values) end to end, and where each begins."""
+    """Lists of (numbers, values), concatenated, and where each begins."""
     ends = np.cumsum([0, *(len(numbers) for numbers, _ in parts)])
     numbers = np.concatenate([np.empty(0, np.int32), *(part[0] for part in parts)])
     values = np.concatenate([np.empty(0, np.float32), *(part[1] for part in parts)])
@@ -146,7 +146,7 @@ def _joined(parts: list[tuple[Any, Any]]) -> tuple[IntArray, Any, Any]:
 
 @numba.njit(cache=True, nogil=True)
 def _split_node(indptr, indices, data, y, rows, right, C, local_label, local_feature):
-    """Sides by nDCG, then the separator, then the sides it makes."""
+    """Choose sides by nDCG, learn the separator, and return the sides it makes."""
     _rank_sides(y, rows, right, local_label)
     share = right.mean()
     if share == 0 or share == 1:
@@ -162,7 +162,7 @@ def _split_node(indptr, indices, data, y, rows, right, C, local_label, local_fea
 
 @numba.njit(cache=True, nogil=True)
 def _rank_sides(y, rows, right, local):
-    """Alternate ranks and sides, in place, until no label changes side."""
+    """Alternate ranks and sides, in place, until no label changes sides."""
     n_labels = 0
     for i in rows:
         if local[y[i]] < 0:
@@ -179,7 +179,7 @@ def _rank_sides(y, rows, right, local):
         for side in range(2):
             order = np.argsort(-counts[side], kind="mergesort")
             for rank in range(n_labels):
-                if counts[side, order[rank]] > 0:  # a label a side does not have, it ranks nowhere
+                if counts[side, order[rank]] > 0:  # a side does not rank labels it does not have
                     gains[side, order[rank]] = 1 / np.log2(2 + rank)
         moved = False
         for r in range(len(rows)):
@@ -193,7 +193,7 @@ def _rank_sides(y, rows, right, local):
 
 @numba.njit(cache=True, nogil=True)
 def _columns(indptr, indices, data, rows, local):
-    """The rows of a node by columns: features, where each starts, row numbers and values."""
+    """The rows of a node, by columns: features, their starts, row numbers and values."""
     n_features, n_values = 0, 0
     for i in rows:
         for p in range(indptr[i], indptr[i + 1]):
@@ -224,7 +224,7 @@ def _predict(
     indptr, indices, data, k, roots, children, node_ends, features, weights,
     leaf_ends, labels, frequencies, shape,
 ):  # fmt: skip
-    """Pass rows down all trees, add up what the leaves say, keep the k best."""
+    """Pass rows down all trees, add up the frequencies of the leaves, and keep the k best."""
     n_rows, bias = len(indptr) - 1, shape[0]
     best = np.full((n_rows, k), -1, np.int64)
     scores = np.zeros(shape[1])
@@ -251,7 +251,7 @@ def _predict(
 
 @numba.njit(cache=True, nogil=True)
 def _product(x, x_data, features, weights, bias):
-    """⟨w, x⟩ for sorted sparse w and x, and the bias, which is the last feature of all."""
+    """⟨w, x⟩ for sorted sparse w and x, plus the bias, which is the last feature."""
     product, end = 0.0, len(features)
     if end and features[end - 1] == bias:
         product = weights[end - 1]
@@ -264,7 +264,7 @@ def _product(x, x_data, features, weights, bias):
 
 @numba.njit(cache=True, nogil=True)
 def _insert(best, label, scores):
-    """Put a label in its place among the best, unless it is there already."""
+    """Insert a label among the best, unless it is already there."""
     if label in best:
         return
     at = len(best)

@@ -1,9 +1,9 @@
-"""Sparse logistic regression of one binary problem, as FastXML's nodes need by the thousand.
+"""Sparse logistic regression for the many small binary problems of FastXML's nodes.
 
     min_w  ‖w‖₁ + Σ_i C_i log(1 + exp(−δ_i ⟨w, x_i⟩))
 
-Coordinate descent with one-dimensional Newton steps (Yuan, Chang, Hsieh and Lin, 2010): LIBLINEAR's
-problem without its set-up, which would be most of the time in a small node.
+Coordinate descent with one-dimensional Newton steps (Yuan, Chang, Hsieh and Lin, 2010). LIBLINEAR
+solves the same problem, but its set-up would take most of the time in a small node.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 def l1_logistic(starts, members, values, sign, cost, tolerance, max_passes):
     """Weights of the columns, and the margins ⟨w, x_i⟩ of the rows.
 
-    Column j holds rows ``members[starts[j]:starts[j + 1]]`` with their values. It stops when the
-    sum of violations in a pass is below ``tolerance`` times that of the first.
+    Column j holds rows ``members[starts[j]:starts[j + 1]]`` with their values. The descent stops
+    when the sum of violations in a pass is below ``tolerance`` times that of the first pass.
     """
     n_columns = len(starts) - 1
     w, margins = np.zeros(n_columns), np.zeros(len(sign))
     wrong = np.full(
         len(sign), 0.5
-    )  # probability of the other sign; kept, since few steps change it
+    )  # probability of the other sign; stored, since few steps change it
     active = np.arange(n_columns)
     first, shrink = -1.0, np.inf
     for _ in range(max_passes):
@@ -34,7 +34,7 @@ def l1_logistic(starts, members, values, sign, cost, tolerance, max_passes):
             gradient, curvature = _derivatives(rows, x, sign, cost, wrong)
             violation = _violation(w[j], gradient)
             if w[j] == 0 and abs(gradient) < 1 - shrink:
-                continue  # far from moving: not looked at again before the others are done
+                continue  # far from moving: skipped until the others have converged
             active[kept] = j
             kept += 1
             total, largest = total + violation, max(largest, violation)
@@ -45,7 +45,7 @@ def l1_logistic(starts, members, values, sign, cost, tolerance, max_passes):
         if total <= tolerance * first:
             if kept == n_columns or shrink == np.inf:
                 break
-            active, shrink = np.arange(n_columns), np.inf  # once more over all of them
+            active, shrink = np.arange(n_columns), np.inf  # once more over all columns
         else:
             active, shrink = active[:kept], largest / len(sign)
     return w, margins
@@ -53,7 +53,7 @@ def l1_logistic(starts, members, values, sign, cost, tolerance, max_passes):
 
 @numba.njit(cache=True, nogil=True)
 def _derivatives(rows, x, sign, cost, wrong):
-    """First and second derivative of the loss by one weight."""
+    """First and second derivative of the loss with respect to one weight."""
     gradient, curvature = 0.0, 1e-12
     for p in range(len(rows)):
         i = rows[p]
@@ -74,7 +74,7 @@ def _violation(w, gradient):
 
 @numba.njit(cache=True, nogil=True)
 def _step(rows, x, sign, cost, margins, wrong, w, gradient, curvature):
-    """Newton step of one weight, halved until the objective falls enough; the rows follow."""
+    """Newton step of one weight, halved until the objective falls enough; updates the rows."""
     if gradient + 1 <= curvature * w:
         step = -(gradient + 1) / curvature
     elif gradient - 1 >= curvature * w:

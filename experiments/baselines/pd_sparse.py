@@ -1,6 +1,6 @@
 """PD-Sparse (Yen, Huang, Zhong, Ravikumar and Dhillon, 2016): margins with primal-dual sparsity.
 
-One weight vector a class, the multiclass hinge loss, and an L1 beside the L2 penalty:
+One weight vector per class, the multiclass hinge loss, and both an L1 and an L2 penalty:
 
     min_W  Σ_k ½ ‖w_k‖² + λ ‖w_k‖₁  +  C Σ_i max(0, 1 + max_{k≠y_i} ⟨w_k, x_i⟩ − ⟨w_{y_i}, x_i⟩)
 
@@ -9,13 +9,14 @@ Its dual has one variable for each row and class,
     min_α  ½ Σ_k ‖w_k(α)‖² + Σ_i Σ_{k≠y_i} α_ik,    w_k(α) = soft(Σ_i α_ik x_i, λ),
     α_ik ≤ 0 for k ≠ y_i,    0 ≤ α_{i y_i} ≤ C,    Σ_k α_ik = 0,
 
-with soft(v, λ) = sign(v) max(0, |v| − λ). Few α are non-zero, since a row has few rivals to its
-class, and few weights are, by λ. The algorithm is a fully-corrective block-coordinate Frank-Wolfe:
-visit a row, add the class that violates its margin most to the row's active classes, and minimise
-over the active ones. Bounding the curvature by ‖x_i‖², that is a projection (:func:`_project`).
+with soft(v, λ) = sign(v) max(0, |v| − λ). Few α are non-zero, since few classes rival that of a
+row, and few weights are non-zero, thanks to λ. The algorithm is a fully corrective
+block-coordinate Frank-Wolfe: visit a row, add the class that violates its margin most to the
+active classes of the row, and minimise over the active classes. With ‖x_i‖² as a bound on the
+curvature this is a projection (:func:`_project`).
 
-Kept dense here: Σ_i α_ik x_i, one number a feature and class. The authors also have a version with
-a hash table in its place, which needs less memory.
+Σ_i α_ik x_i is dense here, one number per feature and class. The authors also have a version with a
+hash table, which needs less memory.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class PDSparseSolution:
-    """Weights, classes × features, and both objectives: equal at the optimum, up to sign."""
+    """Weights, classes × features, and both objectives, which are equal at the optimum."""
 
     weights: sparse.csr_matrix
     primal: float
@@ -47,7 +48,7 @@ def fit_pd_sparse(
     tolerance: float = 1e-3,
     seed: int = 0,
 ) -> PDSparseSolution:
-    """Solve for classes 0 … max(y); stops when dual variables move less than the tolerance.
+    """Solve for classes 0 … max(y), until the dual variables move less than the tolerance.
 
     The defaults are the authors': λ = 0.1 and C = 1 in their examples, at most 20 passes.
     """
@@ -55,7 +56,7 @@ def fit_pd_sparse(
     rng = np.random.default_rng(seed)
     n_classes = int(y.max()) + 1
     sums = np.zeros((X.shape[1], n_classes), np.float32)  # Σ_i α_ik x_i, feature by feature
-    # A visit adds one class, so the rivals of a row are at most as many as the passes.
+    # A visit adds at most one class, so that a row has at most as many rivals as there are passes.
     width = min(passes, n_classes - 1)
     rivals = np.full((X.shape[0], width), -1, np.int32)
     alpha = np.zeros((X.shape[0], width))  # −α_ik of each rival; α of the own class is their sum
@@ -72,7 +73,7 @@ def fit_pd_sparse(
 def primal_objective(
     weights: Any, X: Any, y: npt.NDArray[np.int64], l1: float, C: float, batch: int = 2048
 ) -> float:
-    """The objective that is minimised over the weights."""
+    """The objective as a function of the weights."""
     W = sparse.csr_matrix(weights)
     hinge, columns = 0.0, W.T.tocsr()
     for start in range(0, X.shape[0], batch):
@@ -85,12 +86,12 @@ def primal_objective(
 
 
 def _dual(weights: Any, alpha: npt.NDArray[np.float64]) -> float:
-    """The dual objective, with its sign turned so that it is below the primal one."""
+    """The negated dual objective, which is at most the primal one."""
     return float(alpha.sum() - 0.5 * (weights.data.astype(np.float64) ** 2).sum())
 
 
 def _thresholded(sums: npt.NDArray[Any], l1: float, batch: int = 2048) -> sparse.csr_matrix:
-    """soft(sums, λ) as a sparse matrix, classes × features; some features at a time."""
+    """soft(sums, λ) as a sparse matrix, classes × features; in batches of features."""
     parts = []
     for start in range(0, len(sums), batch):
         v = sums[start : start + batch]
@@ -100,7 +101,7 @@ def _thresholded(sums: npt.NDArray[Any], l1: float, batch: int = 2048) -> sparse
 
 @numba.njit(cache=True, nogil=True)
 def _one_pass(indptr, indices, data, norms, y, order, l1, C, sums, rivals, alpha):
-    """Visit every row once; gives the mean largest move of a dual variable."""
+    """Visit every row once; return the mean over rows of the largest change of α."""
     n_classes, width = sums.shape[1], rivals.shape[1]
     scores = np.empty(n_classes, np.float32)
     target, moved = np.empty(width), 0.0
@@ -112,8 +113,8 @@ def _one_pass(indptr, indices, data, norms, y, order, l1, C, sums, rivals, alpha
         n_active = _add_most_violating(scores, own, rivals[i], alpha[i])
         if n_active == 0:
             continue
-        # Step of the dual against its gradient, then back into the feasible set. The gradient is
-        # ⟨w_k, x⟩ + 1 for a rival and ⟨w_y, x⟩ for the own class.
+        # A gradient step in the dual, then a projection onto the feasible set. The gradient is
+        # ⟨w_k, x⟩ + 1 for a rival and ⟨w_y, x⟩ for the class of the row.
         total = alpha[i, :n_active].sum()
         for a in range(n_active):
             target[a] = alpha[i, a] + (scores[rivals[i, a]] + 1) / norms[i]
@@ -134,7 +135,7 @@ def _one_pass(indptr, indices, data, norms, y, order, l1, C, sums, rivals, alpha
 
 @numba.njit(cache=True, nogil=True)
 def _score(features, values, l1, sums, scores):
-    """⟨w_k, x⟩ of all classes; the weights are thresholded as they are read."""
+    """⟨w_k, x⟩ of all classes; weights are thresholded as they are read."""
     scores[:] = 0
     for p in range(len(features)):
         value, column = np.float32(values[p]), sums[features[p]]
@@ -146,7 +147,7 @@ def _score(features, values, l1, sums, scores):
 
 @numba.njit(cache=True, nogil=True)
 def _add_most_violating(scores, own, rivals, alpha):
-    """Drop rivals at zero, then add the best-scored class that is none yet, if it violates."""
+    """Drop rivals at zero, then add the best-scoring other class if it violates the margin."""
     n_active = 0
     for a in range(len(rivals)):
         if rivals[a] >= 0 and alpha[a] > 0:
@@ -156,7 +157,7 @@ def _add_most_violating(scores, own, rivals, alpha):
     alpha[n_active:] = 0
     best = -1
     for k in range(len(scores)):
-        # A later class can win only above the best so far: the inner look is rare.
+        # A class must beat the best so far, so that the search among the rivals is rare.
         if (best < 0 or scores[k] > scores[best]) and k != own and k not in rivals[:n_active]:
             best = k
     if best >= 0 and n_active < len(rivals) and 1 + scores[best] - scores[own] > 0:
@@ -167,7 +168,7 @@ def _add_most_violating(scores, own, rivals, alpha):
 
 @numba.njit(cache=True, nogil=True)
 def _project(targets, own_target, C):
-    """Nearest point with rivals β ≥ 0 and own class Σβ ≤ C, in place.
+    """Project onto rivals β ≥ 0 with Σβ ≤ C for the own class, in place.
 
     min ½ Σ (β_k − b_k)² + ½ (Σβ − b_y)²: β_k = max(0, b_k − θ), with θ such that
     Σβ − b_y = θ, or, if that were above C, such that Σβ = C.

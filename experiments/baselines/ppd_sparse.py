@@ -1,17 +1,17 @@
-"""PPDSparse (Yen et al., 2017): PD-Sparse in parallel, one problem a class.
+"""PPDSparse (Yen et al., 2017): PD-Sparse in parallel, one problem per class.
 
-Its loss is a sum over the classes, so each class is trained alone, with y_i = ±1:
+The loss is a sum over the classes, so that each class is trained alone, with y_i = ±1:
 
     min_w  ½ ‖w‖² + λ ‖w‖₁ + C Σ_i max(0, 1 − y_i ⟨w, x_i⟩)²
 
-and dually, with w(α) = soft(Σ_i α_i y_i x_i, λ),
+and in the dual, with w(α) = soft(Σ_i α_i y_i x_i, λ),
 
     min_{α≥0}  ½ ‖w(α)‖² + Σ_i α_i² / 4C − Σ_i α_i.
 
-Nearly all negative rows have α_i = 0, so coordinate descent runs over an active set: the class's
-own rows and as many random others to begin with. Then the rows that violate their margin most are
-found from the few non-zero weights, column by column, and join in, until none violates it by more
-than the tolerance. The last feature is a constant bias, free of λ, as in the authors' program.
+Nearly all negative rows have α_i = 0, so that coordinate descent runs over an active set. It starts
+with the rows of the class and as many random others. The rows that violate their margin most, found
+from the few non-zero weights, column by column, are added until none violates it by more than the
+tolerance. The last feature is a constant bias without the L1 penalty, as in the authors' program.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def fit_ppd_sparse(
     rows = (X.indptr, X.indices, X.data, columns.indptr, columns.indices, columns.data)
     norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
     n_rows, n_features = X.shape
-    # Scratch of one class; the kernel leaves it as it was.
+    # Work space of one class; the kernel resets it.
     alpha, products, sums = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_features)
     order = np.argsort(y, kind="stable")
     ends = np.searchsorted(y[order], np.arange(int(y.max()) + 2))
@@ -64,7 +64,7 @@ def fit_ppd_sparse(
 
 
 def with_bias(X: Any) -> sparse.csr_matrix:
-    """Rows with a constant 1 as last feature."""
+    """Rows with a constant 1 as the last feature."""
     ones = np.ones((X.shape[0], 1))
     return sparse.hstack([sparse.csr_matrix(X, dtype=np.float64), ones], format="csr")
 
@@ -98,7 +98,7 @@ def _train_one(
         for i in active[~keep]:
             alpha[i] = 0
         active = active[keep]
-        # ⟨w, x_i⟩ of all rows, from the non-zero weights only
+        # ⟨w, x_i⟩ of all rows, from the non-zero weights alone
         products[:] = sums[bias]
         for j in np.flatnonzero(touched[:bias]):
             w = _soft(sums[j], l1)
@@ -120,7 +120,7 @@ def _train_one(
 
 @numba.njit(cache=True, nogil=True)
 def _descend(indptr, indices, data, norms, positive, active, l1, C, alpha, sums):
-    """One pass of dual coordinate descent; gives the largest step in units of the gradient."""
+    """One pass of dual coordinate descent; return the largest step in units of the gradient."""
     bias, largest = len(sums) - 1, 0.0
     for i in active:
         sign = 1.0 if positive[i] else -1.0

@@ -1,16 +1,16 @@
-"""Every system of the paper, and today's alternatives, measured in the same way.
+"""The one runner of other systems: those of the paper and today's alternatives, measured alike.
 
-:data:`PEERS` lists them; :func:`run_peer` measures one: in a process of its own, in an environment
-of its own if it needs packages, with one thread. A system that cannot be installed, fails or takes
-too long has a row that says so.
+:data:`PEERS` lists them. :func:`run_peer` measures one of them in a process of its own, in an
+environment of its own if it needs packages, with one thread. The row of a system that cannot be
+installed, fails or takes too long says so.
 
 The data is a folder with ``train.npz`` and ``test.npz`` (sparse matrices), ``labels.npz`` with
-``y_train`` and ``y_test`` (integers from 0), and if there are texts ``train.txt`` and ``test.txt``,
-one a line.
+``y_train`` and ``y_test`` (integers from 0) and, if the set has texts, ``train.txt`` and
+``test.txt`` with one text per line.
 
     python -m peers SET [NAME ...]      (in the folder experiments)
 
-takes such a folder, or what :func:`sets.load_set` takes.
+takes such a folder, or a set that :func:`sets.load_set` knows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAPER = "the paper's system"
 TODAY = "today's alternative"
 OURS = "ours"
 
-# BLAS, OpenMP, Numba, Rayon (omikuji): one thread each, or the comparison is one of cores.
+# One thread each for BLAS, OpenMP, Numba and Rayon (omikuji): systems are compared, not cores.
 ONE_THREAD = {
     f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")
 }
@@ -39,21 +39,21 @@ ONE_THREAD = {
 
 @dataclass(frozen=True)
 class Peer:
-    """A system: its name in tables, what it stands for, where it is and what it needs."""
+    """A system: its name in tables, its role, where its code is, and what it needs."""
 
     title: str
     stands_for: str
     settings: str
     system: str  # module:Class
-    environment: str = ""  # peers of one package share theirs; empty: the caller's own
+    environment: str = ""  # shared by peers of one package; empty: the caller's own
     requirements: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()  # installed without what they ask for themselves
+    alone: tuple[str, ...] = ()  # installed without their own requirements
 
 
 _SCIPY = ("numpy", "scipy")
 _VOWPAL = ("vowpal", ("vowpalwabbit==9.11.9", *_SCIPY))
 _NAPKIN = ("napkinxc", ("napkinxc==0.7.2", *_SCIPY))
-# PECOS asks for torch and more, five gigabytes, for its neural models; its linear ones do without.
+# PECOS requires torch and more, five gigabytes, for its neural models only.
 _PECOS = ("pecos", ("numpy<2", "scipy<1.14", "scikit-learn"), ("libpecos==1.2.8",))
 _OMIKUJI = ("omikuji", ("omikuji==0.5.2", *_SCIPY))
 _FASTTEXT = ("fasttext", ("fasttext-numpy2-wheel==0.9.2", *_SCIPY))
@@ -98,20 +98,20 @@ PEERS: dict[str, Peer] = {
 def run_peer(
     name: str, data_folder: Path, cache: Path, seed: int = 0, timeout: float | None = None
 ) -> dict[str, Any]:
-    """Row of a peer: its figures, or ``{"failed": one line why}``.
+    """Row of a peer: its figures, or ``{"failed": reason in one line}``.
 
     Parameters
     ----------
     name : str
         Key of :data:`PEERS`.
     data_folder : Path
-        Folder with the data, as this module's docstring tells.
+        Folder with the data; the docstring of this module has its layout.
     cache : Path
-        Folder that environments are kept in.
+        Folder for environments.
     seed : int, default=0
-        Seed of what is random in training.
+        Seed of training.
     timeout : float or None, default=None
-        Seconds after which the peer is stopped; making its environment does not count.
+        Seconds after which the peer is stopped, not counting the installation.
     """
     peer = PEERS[name]
     try:
@@ -128,7 +128,7 @@ def run_peer(
 
 
 def _row_of(command: list[str], timeout: float | None) -> dict[str, Any]:
-    """What a child prints; it is ended with all it started if it is late or we are interrupted."""
+    """What a child prints; it is killed, with its children, if it is late or we are interrupted."""
     child = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -146,7 +146,7 @@ def _row_of(command: list[str], timeout: float | None) -> dict[str, Any]:
         _end(child)
         _RUNNING.discard(child)
     if child.returncode:
-        return {"failed": last_error(errors) if errors else f"ended with {child.returncode}"}
+        return {"failed": last_error(errors) if errors else f"exit code {child.returncode}"}
     row: dict[str, Any] = json.loads(printed)
     return row
 
@@ -155,13 +155,13 @@ _RUNNING: set[subprocess.Popen[str]] = set()
 
 
 def stop_peers() -> None:
-    """End all peers that run in other threads; their rows say that they failed."""
+    """Kill the peers that run in other threads; their rows say that they failed."""
     for child in list(_RUNNING):
         _kill(child)
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """Kill a child that still runs, and its own children, which share its process group."""
+    """Kill a child that is still running, and its own children, which share its process group."""
     if child.poll() is None:
         _kill(child)
         child.communicate()

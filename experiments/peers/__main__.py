@@ -21,14 +21,14 @@ _SET = (
 
 
 def main() -> None:
-    """Print one line of JSON for each peer, as it is done; exit code 1 if one of them failed."""
+    """Print one line of JSON per peer as it finishes; exit code 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="peers", description=__doc__)
     parser.add_argument("set", help=_SET)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PEERS))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=900, help="seconds for each peer")
+    parser.add_argument("--timeout", type=float, default=900, help="seconds per peer")
     parser.add_argument(
-        "--cache", type=Path, default=CACHE, help="folder of environments and of sets written"
+        "--cache", type=Path, default=CACHE, help="folder for environments and converted sets"
     )
     wanted = parser.parse_args()
     unknown = set(wanted.names) - set(PEERS)
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def data_folder(name: str, cache: Path) -> Path:
-    """Folder of the files that peers read: the one named, or that of a set, kept in the cache."""
+    """Folder of the files that peers read: the given one, or that of a set in the cache."""
     if is_written(Path(name)):
         return Path(name)
     return kept_folder(load_set(name), cache)

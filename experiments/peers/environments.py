@@ -1,4 +1,4 @@
-"""One virtual environment for each peer, since what they want of NumPy differs."""
+"""One virtual environment per peer, since they need different versions of NumPy."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import sys
 import threading
 from pathlib import Path
 
-STAMP = "installed.txt"  # written last: an environment without it is not finished
+STAMP = "installed.txt"  # written last: without it an environment is incomplete
 
 
 class InstallError(Exception):
-    """A peer cannot be installed; the message is the one line to report."""
+    """A peer cannot be installed; the message is one line to report."""
 
 
 def environment_python(
     name: str, requirements: tuple[str, ...], cache: Path, alone: tuple[str, ...] = ()
 ) -> Path:
-    """Interpreter of an environment with these requirements, made if it is not there yet.
+    """Interpreter of an environment with these requirements, which is created if necessary.
 
-    What is in ``alone`` is installed without the packages that it asks for itself.
+    The packages in ``alone`` are installed without their own requirements.
     """
-    with _MAKING:  # peers of one package share an environment, and may be asked for at once
+    with _MAKING:  # peers of one package share an environment, and may run at the same time
         return _made(cache / "envs" / name, requirements, alone)
 
 
@@ -36,7 +36,7 @@ def _made(folder: Path, requirements: tuple[str, ...], alone: tuple[str, ...]) -
     stamp = folder / STAMP
     if stamp.is_file() and stamp.read_text() == wanted and python.exists():
         return python
-    shutil.rmtree(folder, ignore_errors=True)  # of other requirements, or left half-made
+    shutil.rmtree(folder, ignore_errors=True)  # for other requirements, or incomplete
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         _run([sys.executable, "-m", "venv", str(folder)])
@@ -58,7 +58,7 @@ def _run(command: list[str]) -> None:
 
 
 def last_error(text: str) -> str:
-    """The line of a tool's output that says best what went wrong."""
+    """The line of a tool's output that explains best what went wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR:")]  # pip puts hints after it
+    errors = [line for line in lines if line.startswith("ERROR:")]  # pip prints hints after it
     return (errors or lines or ["no reason given"])[-1][:300]

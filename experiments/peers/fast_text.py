@@ -1,4 +1,4 @@
-"""fastText: averaged word vectors and a softmax, learned together, from texts."""
+"""fastText: averaged word vectors and a softmax, learned together from texts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LABEL = "__label__"
 class FastText(System):
     """Words and pairs of words, one thread.
 
-    Its defaults, 5 passes at rate 0.1, are for far more rows. These settings come from a few tries
-    on rows held out of icd10cm's training part. A softmax costs K a row, so above 2,000 classes
-    the hierarchical one replaces it, as fastText's manual advises.
-    Where a set has no texts, its features are the words.
+    Its defaults, 5 passes at rate 0.1, are meant for far more rows. These settings come from a few
+    tries on rows held out of the training part of icd10cm. A softmax takes O(K) per row, so that
+    the hierarchical one replaces it above 2,000 classes, as fastText's manual advises. If a set has
+    no texts, its features are used as words.
     """
 
     package = "fasttext-numpy2-wheel"

@@ -2,7 +2,7 @@
 
     python measure.py module:Class data_folder work_folder seed
 
-prints one line of JSON. The system's own chatter, also from C++, goes to standard error.
+prints one line of JSON. The system's own output, also from C++, goes to standard error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-# The script's own folder would shadow packages that are named like a file here.
+# The script's own folder would shadow packages with the name of a file here.
 sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).parent]
 
 from peers.system import IntArray, Rows, System  # noqa: E402
@@ -46,9 +46,9 @@ def load_rows(folder: Path, part: str) -> tuple[Rows, IntArray]:
 
 
 def wall_and_cpu(action: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds an action takes by the clock, and of the processor.
+    """Wall-clock and CPU seconds of an action.
 
-    The second is not longer on a busy machine; it is about the first if there is one thread.
+    CPU time hardly depends on how busy the machine is; for one idle thread both are about equal.
     """
     start = time.process_time()
     wall, _ = seconds(action)
@@ -56,17 +56,17 @@ def wall_and_cpu(action: Callable[[], Any]) -> tuple[float, float]:
 
 
 def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
-    """How long an action takes, and what it gives."""
+    """Seconds of an action, and its result."""
     start = time.perf_counter()
     result = action()
     return time.perf_counter() - start, result
 
 
 def peak_memory() -> float:
-    """Megabytes of memory at the worst moment of this process."""
+    """Peak memory of this process in megabytes."""
     status = Path("/proc/self/status")
     if status.is_file():
-        # ru_maxrss of a started process begins at the size of the process that started it.
+        # ru_maxrss of a child starts at the size of its parent.
         for line in status.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
@@ -75,14 +75,14 @@ def peak_memory() -> float:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Bytes of all files in a folder and its subfolders."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def row_microseconds(system: System, rows: Rows) -> float:
-    """Median time to predict one row, as from a caller that has one row at a time.
+    """Median time to predict one row, for a caller with one row at a time.
 
-    Of 200 rows across the set; of fewer, if these take more than five seconds.
+    Measured on 200 rows across the set, or on fewer if they take more than five seconds.
     """
     times: list[float] = []
     for i in np.linspace(0, rows.X.shape[0] - 1, SINGLE_ROWS).astype(int):
@@ -94,8 +94,8 @@ def row_microseconds(system: System, rows: Rows) -> float:
 
 
 def warm_up(system: System, rows: Rows, y: IntArray, work: Path, seed: int) -> None:
-    """Have kernels compiled, by a small training: that is once for a machine, not for a model."""
-    few = slice(None, None, max(1, len(y) // 200))  # from all over: rows may be sorted
+    """Compile the kernels by a small training: a cost per machine, not per model."""
+    few = slice(None, None, max(1, len(y) // 200))  # from everywhere: rows may be sorted
     _, small = np.unique(y[few], return_inverse=True)
     system.train(system.training_inputs(rows[few], small, work), small, work, seed)
 
@@ -116,7 +116,7 @@ def measure(system: System, data: Path, work: Path, seed: int) -> dict[str, Any]
 
     rows, y = load_rows(data, "test")
     inputs = system.inputs(rows)
-    system.predict(system.inputs(rows[:2]))  # whatever is set up at the first call
+    system.predict(system.inputs(rows[:2]))  # set-up of the first call
     system.predict_one(system.inputs(rows[:1]))
     predict_seconds, found = seconds(lambda: system.predict(inputs))
     top5 = None
@@ -137,15 +137,15 @@ def measure(system: System, data: Path, work: Path, seed: int) -> dict[str, Any]
 
 
 def version(package: str) -> str:
-    """Version of the package a system is from."""
+    """Version of the package of a system."""
     try:
         return metadata.version(package)
-    except metadata.PackageNotFoundError:  # run from its sources
+    except metadata.PackageNotFoundError:  # run from source
         return str(importlib.import_module(package).__version__)
 
 
 def main() -> None:
-    """Measure the system that the command line names."""
+    """Measure the system named on the command line."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     name, data, work, seed = sys.argv[1:]

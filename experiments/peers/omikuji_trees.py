@@ -13,7 +13,7 @@ Pairs = list[tuple[int, float]]
 
 
 class Parabel(System):
-    """Three balanced binary trees: omikuji's defaults. Training reads a file."""
+    """Three balanced binary trees, omikuji's defaults; trained from a file."""
 
     package = "omikuji"
 
@@ -43,7 +43,7 @@ class Parabel(System):
     def load(self, folder: Path) -> None:
         self.model = Model.load(str(folder))
         self.model.init_prediction_thread_pool(1)
-        self.model.densify_weights(0.1)  # as its own command does before it predicts
+        self.model.densify_weights(0.1)  # as its own command does before predicting
 
     def predict_top_k(self, inputs: list[Pairs], k: int) -> IntArray:
         found = (self.model.predict(pairs, top_k=k) for pairs in inputs)

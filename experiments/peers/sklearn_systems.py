@@ -1,4 +1,4 @@
-"""scikit-learn's own: random output codes, and one-vs-rest by stochastic gradients."""
+"""scikit-learn's systems: random output codes, and one-vs-rest by stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peers.system import IntArray, System, k_largest
 
 
 class OutputCode(System):
-    """Random codewords over linear SVMs, the nearest codeword wins; names one class a row.
+    """Random codewords over linear SVMs; the nearest codeword wins, and there is no top 5.
 
     Codes have about 10 log2 K bits, the length Allwein et al. (2000) use for dense random codes;
     scikit-learn's default of 1.5 K would be thousands of hard problems.
@@ -43,7 +43,7 @@ class OutputCode(System):
 
 
 class SGD(OutputCode):
-    """One-vs-rest linear SVMs by stochastic gradients: defaults but for the passes."""
+    """One-vs-rest linear SVMs by stochastic gradient descent; defaults, except for the passes."""
 
     has_top_k = True
     passes = 5

@@ -1,4 +1,4 @@
-"""The paper's sparse competitors, on scikit-learn or written here: see ``baselines``."""
+"""The paper's sparse competitors, from ``baselines``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DiSMEC(SparseLinear):
 
 
 class PDSparse(SparseLinear):
-    """Multiclass hinge with L1; it has no bias."""
+    """Multiclass hinge with an L1 penalty, without bias."""
 
     compiles = True
 
@@ -36,7 +36,7 @@ class PDSparse(SparseLinear):
 
 
 class PPDSparse(SparseLinear):
-    """Squared hinge with L1, class by class."""
+    """Squared hinge with an L1 penalty, class by class."""
 
     compiles = True
 
@@ -46,7 +46,7 @@ class PPDSparse(SparseLinear):
 
 
 class FastXML(System):
-    """The tree ensemble; of 25 trees, half the authors' number, to save half the time."""
+    """The tree ensemble, with 25 trees: half of the authors' number, in half of the time."""
 
     compiles = True
     n_trees = 25

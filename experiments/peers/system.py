@@ -1,8 +1,8 @@
-"""What every system of the side-by-side table must be able to do.
+"""The interface of a system in the side-by-side table.
 
-A system turns rows into the input it likes (not timed), trains on it (timed), and writes a folder
-with all it needs to predict. It is then loaded from that folder before it predicts, so the size of
-the folder is the size of the model and nothing is kept back.
+A system converts rows to its own input (not timed), trains on it (timed), and writes all that it
+needs for predictions to a folder. It is loaded from that folder before it predicts, so that the
+size of the folder is the size of the model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as features, and as texts if the set has them."""
+    """Rows as features and, if the set has them, as texts."""
 
     X: Any
     texts: list[str] | None = None
@@ -30,26 +30,26 @@ class Rows:
 
 
 class System:
-    """One row of the table; subclasses fill in the blanks."""
+    """One row of the table."""
 
-    package: ClassVar[str] = "xtrellis"  # whose version is reported
-    has_top_k: ClassVar[bool] = True  # whether it can name more than one class
-    compiles: ClassVar[bool] = False  # whether kernels are compiled at first use, not to be timed
+    package: ClassVar[str] = "xtrellis"  # its version is reported
+    has_top_k: ClassVar[bool] = True  # whether it ranks more than one class
+    compiles: ClassVar[bool] = False  # whether kernels are compiled at first use, untimed
 
     def inputs(self, rows: Rows) -> Any:
-        """Rows as the system takes them, for prediction."""
+        """Convert rows for prediction."""
         return rows.X
 
     def training_inputs(self, rows: Rows, y: IntArray, work: Path) -> Any:
-        """Rows as the system takes them, for training; ``work`` is a folder for its files."""
+        """Convert rows for training; ``work`` is a folder for files."""
         return self.inputs(rows)
 
     def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
-        """Learn, with one thread."""
+        """Train, with one thread."""
         raise NotImplementedError
 
     def save(self, folder: Path) -> None:
-        """Write what prediction needs."""
+        """Write what predictions need."""
         raise NotImplementedError
 
     def load(self, folder: Path) -> None:
@@ -61,7 +61,7 @@ class System:
         return self.predict_top_k(inputs, 1)[:, 0]
 
     def predict_one(self, inputs: Any) -> Any:
-        """Class of a single row, by the call that the system offers for that."""
+        """Class of a single row, by the call that the system offers for single rows."""
         return self.predict(inputs)
 
     def predict_top_k(self, inputs: Any, k: int) -> IntArray:
@@ -88,12 +88,12 @@ def k_largest(scores: npt.NDArray[Any], k: int) -> IntArray:
 
 
 class SparseLinear(System):
-    """A system whose model is one sparse matrix, classes × features, and a bias for each class.
+    """A system whose model is one sparse matrix, classes × features, and one bias per class.
 
     The class is argmax_k ⟨w_k, x⟩ + b_k.
     """
 
-    batch: ClassVar[int] = 1024  # rows scored at once, to bound the memory of the scores
+    batch: ClassVar[int] = 1024  # rows scored at once, to limit memory
 
     def fit(self, X: Any, y: IntArray, seed: int) -> tuple[sparse.csr_matrix, npt.NDArray[Any]]:
         """Weights, classes × features, and biases."""
@@ -108,7 +108,7 @@ class SparseLinear(System):
         np.save(folder / "bias.npy", self.bias.astype(np.float32))
 
     def load(self, folder: Path) -> None:
-        # Features first: a row then adds up the few columns of weights that it touches.
+        # Features first: a row then only reads the weights of its own features.
         self.weights = sparse.load_npz(folder / "weights.npz").T.tocsr()
         self.bias = np.load(folder / "bias.npy")
 

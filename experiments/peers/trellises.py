@@ -1,4 +1,4 @@
-"""Ours: the library with all defaults, W-LTLS as in the paper, LTLS, and one-vs-rest."""
+"""The systems of this library: all defaults, W-LTLS as in the paper, LTLS, and one-vs-rest."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Default(Trellis):
 
 
 class Pruned(Default):
-    """All defaults, and pruned at a threshold that loses half a point on held-out rows."""
+    """All defaults, pruned at a threshold that loses at most half a point on held-out rows."""
 
     def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         estimator = self.estimator(len(np.unique(y)), seed)
@@ -71,7 +71,7 @@ class Ensemble(Trellis):
 
 
 class PrunedEnsemble(Ensemble, Pruned):
-    """The same, pruned in the same way."""
+    """Three trellises, pruned in the same way."""
 
 
 class WLTLS(Trellis):
@@ -82,7 +82,7 @@ class WLTLS(Trellis):
 
 
 class LTLS(Trellis):
-    """Jointly trained, two vertices a slice."""
+    """Trained jointly, with two vertices per slice."""
 
     def estimator(self, n_classes: int, seed: int) -> Any:
         return LTLSClassifier(random_state=seed)

@@ -1,4 +1,4 @@
-"""Pictures: the trellis graph, the choice of its width, trade-offs, as in the paper's figures."""
+"""Plots: the trellis, the choice of its width, and trade-offs, as in the paper's figures."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from .selection.width_trials import WidthSelection
 
-_MAX_EDGES = 5_000  # more than this is a black rectangle
+__all__ = ["draw_trade_off", "draw_trellis", "draw_widths"]
+
+_MAX_EDGES = 5_000  # a larger graph is drawn as a black rectangle
 _EDGE, _EXIT, _PATH, _INK = "#b8c0cc", "#8a94a6", "#0b5fd3", "#1d2633"
 _ERROR = "#c2410c"
-_FAMILIES = (  # distinct for readers who do not tell red from green, too
+_FAMILIES = (  # distinct for colour-blind readers, too
     "#0b5fd3",
     "#c2410c",
     "#1d2633",
@@ -28,22 +30,22 @@ _FAMILIES = (  # distinct for readers who do not tell red from green, too
     "#d6336c",
     "#5f6b7a",
 )
-WIDTHS_SIZE = 7.0, 4.5  # inches of the picture of widths
+WIDTHS_SIZE = 7.0, 4.5  # inches
 
 
 def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the graph from source to sink, with one path highlighted.
 
-    Exits before the last slice are drawn dashed, in an arc over the slices between.
+    Exits before the last slice are dashed arcs over the slices in between.
 
     Parameters
     ----------
     trellis : Trellis
-        The graph; at most 5,000 edges.
+        The graph, with at most 5,000 edges.
     path : int, optional
         Number of the path to highlight.
     ax : matplotlib Axes, optional
-        Where to draw; by default on a new figure.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -73,11 +75,11 @@ def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = No
     ceiling = top
     for edge, (tail, head) in enumerate(zip(*trellis.endpoints(), strict=True)):
         (x, y), (x_end, y_end) = position[tail], position[head]
-        slices_spared = round(x_end - x) - 1
+        n_skipped = round(x_end - x) - 1
         points = [(x, y), (x_end, y_end)]
-        if slices_spared:
-            # A curve that leaves upwards, clears the slices between and comes down on the sink.
-            height = top + 0.55 + 0.6 * slices_spared
+        if n_skipped:
+            # A curve that rises, clears the slices in between and comes down on the sink.
+            height = top + 0.55 + 0.6 * n_skipped
             points = [(x, y), (x + 0.35, height), (x_end - 0.5, height), (x_end, y_end)]
             ceiling = max(ceiling, (y + 3 * height + 3 * height + y_end) / 8)
         chosen = edge in on_path
@@ -85,12 +87,11 @@ def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = No
             PathPatch(
                 Path(
                     points,
-                    [Path.MOVETO]
-                    + [Path.CURVE4 if slices_spared else Path.LINETO] * (len(points) - 1),
+                    [Path.MOVETO] + [Path.CURVE4 if n_skipped else Path.LINETO] * (len(points) - 1),
                 ),
                 facecolor="none",
                 linewidth=2.4 if chosen else 0.9,
-                linestyle="--" if slices_spared and not chosen else "-",
+                linestyle="--" if n_skipped and not chosen else "-",
                 edgecolor=_PATH if chosen else _EXIT if head == sink else _EDGE,
                 zorder=2 if chosen else 1,
             )
@@ -112,18 +113,17 @@ def draw_trellis(trellis: Trellis, path: int | None = None, ax: Axes | None = No
 
 
 def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
-    """Draw what widths gave against the size of their models, and mark the one chosen.
+    """Draw training error and bound against model size, one point per width; mark the choice.
 
-    As the second row of the paper's figure in Appendix E.2: training error and its bound on
-    logarithmic axes, a point a width; where the choice went by the log loss, this in place of the
-    bound.
+    This is the second row of the paper's figure in Appendix E.2, on logarithmic axes. If the width
+    was chosen by the log loss, the log loss takes the place of the bound.
 
     Parameters
     ----------
     selection : WidthSelection
-        What :func:`select_slice_width` found.
+        The result of :func:`select_slice_width`.
     ax : matplotlib Axes, optional
-        Where to draw; by default on a new figure.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def draw_widths(selection: WidthSelection, ax: Axes | None = None) -> Axes:
     label = "its bound ℓε / (ρ L(0))" if by_bound else "log loss (bits)"
     sizes = [trial.model_bytes / 1e6 for trial in selection.trials]
     values = [getattr(trial, selection.criterion) for trial in selection.trials]
-    # A logarithm cannot show that there is no error.
+    # An error of zero has no place on a logarithmic axis.
     errors = [trial.training_error or np.nan for trial in selection.trials]
     ax.plot(sizes, errors, "s-", ms=5, lw=1.4, color=_ERROR, label="training error")
     ax.plot(sizes, values, "o-", ms=5, lw=1.4, color=_PATH, label=label)
@@ -169,16 +169,16 @@ def draw_trade_off(
     y_label: str = "test accuracy (%)",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what systems give against what they cost: points and, along a family, a line.
+    """Draw the value of systems against their cost: a point per system, a line per family.
 
     Parameters
     ----------
     groups : dict of str to list of (cost, value, label)
-        For each family of systems its points; several of them are joined by a line.
+        The points of each family, joined by a line.
     x_label, y_label : str
-        What the axes show; the cost is on a logarithmic one.
+        Labels of the axes. The axis of costs is logarithmic.
     ax : matplotlib Axes, optional
-        Where to draw; by default on a new figure.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def draw_trade_off(
 
 
 def tidy_axes(ax: Axes, x_label: str, y_label: str, ticks: Sequence[float] = ()) -> None:
-    """Name the axes, the first one logarithmic, and take away what is not needed."""
+    """Label the axes, make the first one logarithmic, and remove the frame."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     ax.set_xscale("log")
@@ -233,7 +233,7 @@ def tidy_axes(ax: Axes, x_label: str, y_label: str, ticks: Sequence[float] = ())
 
 
 def _name_point(ax: Axes, text: str, point: tuple[float, float]) -> None:
-    """Write above a point, legibly over lines."""
+    """Write a text above a point, readable on top of lines."""
     from matplotlib.patheffects import withStroke
 
     ax.annotate(
@@ -249,7 +249,7 @@ def _name_point(ax: Axes, text: str, point: tuple[float, float]) -> None:
 
 
 def _positions(trellis: Trellis) -> list[tuple[float, float]]:
-    """Coordinates of all vertices: a column a slice, vertex 0 on top."""
+    """Coordinates of all vertices: one column per slice, vertex 0 at the top."""
     positions = [(0.0, 0.0)]
     for i, size in enumerate(trellis.slice_sizes):
         positions += [(i + 1.0, (size - 1) / 2 - v) for v in range(size)]
@@ -257,7 +257,7 @@ def _positions(trellis: Trellis) -> list[tuple[float, float]]:
 
 
 def _new_axes(trellis: Trellis) -> Axes:
-    """Axes on a figure of a size that suits the graph."""
+    """Axes on a new figure, sized for the graph."""
     from matplotlib import pyplot as plt
 
     width = float(np.clip(1.7 * (trellis.n_slices + 2), 6, 24))

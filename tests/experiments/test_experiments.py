@@ -1,7 +1,7 @@
-"""The experiments on a small set: pages, pictures, claims, and a sweep that goes on."""
+"""The experiments on a small set: pages, plots, claims, and sweeps that are resumed."""
 
 import json
-import time
+import threading
 
 import pytest
 from sklearn.datasets import dump_svmlight_file
@@ -70,9 +70,9 @@ def test_everything_is_written_and_kept(small, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(trials, "run_trial", lambda spec: pytest.fail("it was kept"))
     run_all.main([small])
-    told = capsys.readouterr().err
-    assert "LTLS: 2 of 2 kept" in told
-    assert "0/0" not in told
+    shown = capsys.readouterr().err
+    assert "LTLS: 2 of 2 kept" in shown
+    assert "0/0" not in shown
     every = (tmp_path / "cache" / "results").iterdir()
     kept = next(path for path in every if "training" in json.loads(path.read_text())["key"])
     kept.write_text(kept.read_text()[:30])  # as a machine that lost power may leave it
@@ -80,7 +80,7 @@ def test_everything_is_written_and_kept(small, tmp_path, monkeypatch, capsys):
         run_all.main([small])
 
 
-def test_an_interrupted_sweep_goes_on(small, monkeypatch):
+def test_an_interrupted_sweep_is_resumed(small, monkeypatch):
     specs = [spec for own in beyond.beyond_specs(small).values() for spec in own][:4]
     done = []
 
@@ -148,7 +148,11 @@ def test_only_the_default_sets_write_to_the_pages_of_the_repository(tmp_path, mo
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (KeyboardInterrupt(), 130, "stopped; what is done is kept, the same command goes on"),
+        (
+            KeyboardInterrupt(),
+            130,
+            "stopped; finished trials are kept, and the same command resumes",
+        ),
         (DownloadError("no network"), 1, "no network"),
         (DataError("train.svm:3: not a number"), 1, "train.svm:3: not a number"),
     ],
@@ -163,10 +167,10 @@ def test_scripts_end_with_one_line(script, error, code, line, monkeypatch, capsy
     monkeypatch.setattr("sys.argv", ["script", "sector"])
     with pytest.raises(SystemExit) as ended:
         output.run(script.main, "A script.")
-    told = capsys.readouterr().err
+    shown = capsys.readouterr().err
     assert ended.value.code == code
-    assert told.startswith(line)
-    assert told.count("\n") == 1
+    assert shown.startswith(line)
+    assert shown.count("\n") == 1
 
 
 def test_text_is_to_the_left_and_numbers_to_the_right():
@@ -178,11 +182,33 @@ def test_text_is_to_the_left_and_numbers_to_the_right():
     assert sides == "| --- | --- | ---: | ---: | ---: | --- | ---: |"
 
 
-def test_a_finished_bar_has_no_time_left(small, capsys, monkeypatch):
+def test_the_bar_counts_what_is_missing(small, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    key = trade_off.PeerKey(small, "ltls", 10.0)
-    trials.run_cached({key: lambda: time.sleep(1.1) or {"accuracy": 0.9}}, "peers")
-    assert capsys.readouterr().err.split()[-4:] == ["1/1", "0:00:01", "left", "0:00:00"]
+    keys = [trade_off.PeerKey(small, "ltls", float(seconds)) for seconds in range(3)]
+    trials.run_cached({keys[0]: lambda: {"accuracy": 0.9}}, "peers")
+    assert "peers" in (shown := capsys.readouterr().err)
+    assert "1/1" in shown
+    trials.run_cached({key: lambda: {"accuracy": 0.8} for key in keys}, "peers")
+    assert "2/2" in capsys.readouterr().err
+
+
+def test_an_interruption_stops_what_runs_in_other_threads(small):
+    """The first of two interrupts; the other waits until it is stopped, as a peer would."""
+    ended, waiting = threading.Event(), threading.Event()
+
+    def interrupt():
+        assert waiting.wait(10)
+        raise KeyboardInterrupt
+
+    def wait():
+        waiting.set()
+        assert ended.wait(10), "nobody stopped it"
+        return {"accuracy": 0.9}
+
+    first, second = (trade_off.PeerKey(small, name, 10.0) for name in ("ltls", "pecos"))
+    with pytest.raises(KeyboardInterrupt):
+        trials.run_cached({first: interrupt, second: wait}, "peers", workers=2, stop=ended.set)
+    assert ended.is_set()
 
 
 def test_a_claim_that_does_not_hold_says_why():
@@ -194,7 +220,7 @@ def test_a_claim_that_does_not_hold_says_why():
     assert str(gain) == "DOES NOT HOLD: better, +1.00 at b = 2, -0.50 at b = 5; but not at b = 5"
     pruned = {b: {"nonzeros": 10, "pruned": {"nonzeros": b}} for b in (2, 5)}
     (claim,) = sparse_models._claims("x", {"W-LTLS": pruned})
-    assert claim.numbers.endswith("; but no fewer stay at b = 5")
+    assert claim.numbers.endswith("; but no fewer are left at b = 5")
     shares = {(5, loss): [0.9 if loss == "hinge" else 0.5] for loss in trials.LOSSES}
     best, gains = decoding_losses._claims("x", [5], shares)
     assert best.numbers.endswith("; but hinge is best")
@@ -216,10 +242,10 @@ def test_claims_of_the_bound_say_why_they_do_not_hold():
     loss, accuracy, turn = bound_claims([3, 1, 2], [3, 2, 1], [0.8, 0.7, 0.75])
     assert loss.numbers.endswith("; but +1 from b = 3 to b = 5")
     assert accuracy.numbers.endswith(
-        "; but -10 from b = 2 to b = 3, the last step is a quarter of the first or more"
+        "; but -10 from b = 2 to b = 3, the last step is at least a quarter of the first"
     )
     assert turn.numbers.endswith(
-        "; but the bound still falls at b = 5, 2.5 points or more are lost"
+        "; but the bound still falls at b = 5, at least 2.5 points are lost"
     )
     for claim in bound_claims([3], [3], [0.8])[1:]:
-        assert claim.numbers.endswith("; but there is one width only")
+        assert claim.numbers.endswith("; but there is only one width")

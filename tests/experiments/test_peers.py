@@ -1,4 +1,4 @@
-"""The side-by-side runner: figures for who runs, a reason for who does not."""
+"""The runner of other systems: figures for those that run, a reason for those that do not."""
 
 import json
 import subprocess

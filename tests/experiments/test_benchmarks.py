@@ -1,0 +1,53 @@
+"""The benchmarks run on a small set and print a row per setting; their times are not looked at."""
+
+import importlib
+
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from samples import topics
+
+# For each benchmark the settings that it prints for the small set, in order.
+PRINTED = {
+    "bench_accuracy": ["all defaults"],
+    "bench_decoding": ["0.0", "0.25", "0.5", "0.75", "1.0"],
+    "bench_pruning": ["all defaults", "0.005"],
+    "bench_width_selection": ["paper: b =", "test accuracy", "local: b =", "test accuracy"],
+    "bench_widths": ["<- default", "| data | K |", "** ("],
+    "bench_readers": ["700 rows", "scikit-learn", "load_icd10cm", "load_wordnet"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
+    X, y = topics()
+    dump_svmlight_file(X[:700], y[:700], str(folder / "train.svm"), zero_based=False)
+    dump_svmlight_file(X[700:], y[700:], str(folder / "test.svm"), zero_based=False)
+    return folder
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_benchmark_runs(name, folder, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [f"{name}.py", str(folder)])
+    importlib.import_module(name).main()
+    printed = capsys.readouterr().out
+    at = 0
+    for words in PRINTED[name]:
+        at = printed.index(words, at) + len(words)
+
+
+def test_sets_are_found_by_name_in_the_folder_of_the_environment(folder, monkeypatch):
+    common = importlib.import_module("common")
+    with pytest.raises(SystemExit, match="nor a folder with train"):
+        common.load_set(folder.name)
+    monkeypatch.setenv("XTRELLIS_DATA", str(folder.parent))
+    assert common.load(folder.name)[0].shape[0] == 700
+
+
+def test_documents_are_long_and_of_unit_length():
+    X, y = importlib.import_module("common").long_rows(200, 10, 1000)
+    assert X.shape == (200, 1000)
+    assert 60 < X.nnz / 200 <= 200
+    assert y.max() < 10
+    assert abs(X.multiply(X).sum(axis=1) - 1).max() < 1e-5
