@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from sklearn.base import clone
@@ -22,7 +22,6 @@ from learning.test_pruning import assert_bad_pruning_is_refused
 from model.test_model_file import assert_same
 from model_files import put_together, take_apart
 from samples import topics
-from strategies import graphs, margins, tied_margins
 from test_text import reports
 from xtrellis import (
     LTLSClassifier,
@@ -31,8 +30,8 @@ from xtrellis import (
     TrellisTextClassifier,
     load_model,
 )
-from xtrellis.ensemble import View, best_of_mean, look_up, mean_probabilities
-from xtrellis.graph import Trellis, random_assignment
+from xtrellis._arrays import canonical_csr
+from xtrellis.ensemble import Votes, best_of_mean, votes_of
 from xtrellis.learning import held_out_threshold
 from xtrellis.model import ModelFileError
 
@@ -59,99 +58,46 @@ def fitted(data):
 # ---------------------------------------------------------------------- the best of the mean
 
 
-def every_class(views):
-    """Mean probabilities of all classes."""
-    return mean_probabilities(look_up(views, np.arange(views[0].trellis.n_classes)[np.newaxis]))
-
-
-def assert_best(views, k):
-    codes, means = best_of_mean(views, k)
-    every = every_class(views)
-    expected = np.argsort(-every, axis=1, kind="stable")[:, :k]
-    np.testing.assert_array_equal(means, np.take_along_axis(every, expected, axis=1))
-    np.testing.assert_array_equal(np.take_along_axis(every, codes, axis=1), means)
-    assert all(len(set(row)) == k for row in codes.tolist())
-    large = means > 1e-290  # of smaller ones, the order is that of their logarithms
-    np.testing.assert_array_equal(codes[large], expected[large])
+def table_of(votes, n_classes):
+    """Mean probabilities of all classes, one by one."""
+    table = np.zeros((len(votes[0].classes), n_classes))
+    for i in range(len(table)):
+        for vote in votes:
+            own = np.full(n_classes, vote.others[i])
+            own[vote.classes[i]] = vote.probabilities[i]
+            table[i] += own
+    return table / len(votes)
 
 
 @st.composite
-def several_views(draw, tied=False):
-    """Trellises of several shapes over the same classes, and costs of some rows."""
-    n_classes, _ = draw(graphs(max_classes=150))
-    views = []
+def several_votes(draw):
+    n_classes = draw(st.integers(5, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n_levels = draw(st.sampled_from([3, 1000]))  # few levels: many ties
+    votes = []
     for _ in range(draw(st.integers(1, 4))):
-        trellis = Trellis(n_classes, draw(st.integers(2, n_classes)))
-        drawn = tied_margins if tied else margins
-        assignment = random_assignment(trellis, np.random.RandomState(draw(st.integers(0, 99))))
-        views.append(View(trellis, assignment, draw(drawn(trellis.n_edges))))
-    return views, draw(st.integers(1, n_classes))
+        classes = np.argsort(rng.random((4, n_classes)), axis=1)[:, :5]
+        probabilities = np.sort(rng.integers(1, n_levels, (4, 5)) / n_levels / 5, axis=1)[:, ::-1]
+        others = np.minimum((1 - probabilities.sum(axis=1)) / n_classes, probabilities[:, -1])
+        votes.append(Votes(classes, probabilities, others))
+    return votes, n_classes, draw(st.integers(1, n_classes))
 
 
-@settings(deadline=None, max_examples=60)
-@given(several_views())
+@given(several_votes())
 def test_best_classes_are_those_of_all(drawn):
-    assert_best(*drawn)
-    assert_best(drawn[0], 1)
-    assert_best(drawn[0], drawn[0][0].trellis.n_classes)
+    votes, n_classes, k = drawn
+    every = table_of(votes, n_classes)
+    for size in {1, k}:
+        found, means = best_of_mean(votes, n_classes, size)
+        expected = np.argsort(-np.round(every, 12), axis=1, kind="stable")[:, :size]
+        np.testing.assert_allclose(means, np.take_along_axis(every, expected, axis=1))
+        np.testing.assert_allclose(np.take_along_axis(every, found, axis=1), means)
+        assert all(len(set(row)) == size for row in found.tolist())
 
 
-@settings(deadline=None, max_examples=60)
-@given(several_views(tied=True))
-def test_ties_go_to_the_first_class(drawn):
-    assert_best(*drawn)
-    assert_best(drawn[0], 1)
-
-
-def test_a_class_that_nobody_names_at_first():
-    """The best of the mean is only tenth for each of two trellises: m must grow to find it."""
-    trellis = Trellis(60, 60)  # one-vs-rest: the costs of classes are free
-    views = []
-    for first in (0, 9):
-        costs = np.zeros((1, trellis.n_edges))
-        own = np.full(60, 9.0)
-        own[first : first + 9] = 2.0
-        own[50] = 2.1
-        paths = np.arange(60)
-        costs[0, trellis.path_edges(paths)[:, 0]] = own
-        assignment = module.PathAssignment(paths, paths)
-        views.append(View(trellis, assignment, costs))
-    named = [set(module._named(view, 4)[0]) for view in views]
-    assert 50 not in named[0] | named[1]
-    codes, _ = best_of_mean(views, 1)
-    assert codes.tolist() == [[50]]
-    assert_best(views, 3)
-
-
-def test_probabilities_too_small_for_a_number_keep_their_order():
-    trellis = Trellis(100, 100)
-    costs = np.zeros((2, trellis.n_edges))
-    costs[:, :100] = np.arange(100)[::-1] * 1000.0
-    paths = np.arange(100)
-    view = View(trellis, module.PathAssignment(paths, paths), costs)
-    codes, means = best_of_mean([view, view], 7)
-    np.testing.assert_array_equal(codes, np.tile(np.arange(99, 92, -1), (2, 1)))
-    assert (means[:, 1:] == 0).all()
-
-
-def test_little_is_looked_up(monkeypatch, data):
-    X, y = topics(n_classes=600, n_rows=3000)
-    model = TrellisEnsemble(random_state=0).fit(X, y)
-    looked_up = []
-
-    def counting(views, codes):
-        looked_up.append(codes.size)
-        return look_up(views, codes)
-
-    monkeypatch.setattr(module, "look_up", counting)
-    model.predict(X)
-    assert sum(looked_up) < 40 * len(y)  # of 600
-
-
-@pytest.mark.parametrize("entries", [1, 100])
-def test_small_parts_give_the_same(monkeypatch, fitted, data, entries):
+def test_small_parts_give_the_same(monkeypatch, fitted, data):
     expected = fitted.predict_top_k(data[0], 3)
-    monkeypatch.setattr(module, "_ENTRIES", entries)
+    monkeypatch.setattr(module, "_ROWS", 7)
     for one, other in zip(expected, fitted.predict_top_k(data[0], 3), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -175,9 +121,12 @@ def test_it_is_the_mean_of_its_members(name, data):
     assert len({member.random_state for member in model.estimators_}) == 3
     assert model.n_features_in_ == X.shape[1]
     every = model.predict_proba(X)
-    np.testing.assert_allclose(
-        every, np.mean([member.predict_proba(X) for member in model.estimators_], axis=0)
-    )
+    votes = [votes_of(member.model_, canonical_csr(X)) for member in model.estimators_]
+    np.testing.assert_allclose(every, table_of(votes, 30), atol=1e-12)
+    for member, vote in zip(model.estimators_, votes, strict=True):
+        labels, probabilities = member.predict_top_k(X, 5)
+        np.testing.assert_array_equal(labels, model.classes_[vote.classes])
+        np.testing.assert_allclose(probabilities, vote.probabilities)
     np.testing.assert_allclose(every.sum(axis=1), 1)
     np.testing.assert_array_equal(model.predict(X), model.classes_[every.argmax(axis=1)])
     np.testing.assert_allclose(np.exp(model.decision_function(X)), every, rtol=1e-9)
@@ -185,7 +134,7 @@ def test_it_is_the_mean_of_its_members(name, data):
     for k in (1, 5, 30):
         labels, probabilities = model.predict_top_k(X, k)
         best = np.argsort(-every, axis=1, kind="stable")[:, :k]
-        np.testing.assert_array_equal(probabilities, np.take_along_axis(every, best, axis=1))
+        np.testing.assert_allclose(probabilities, np.take_along_axis(every, best, axis=1))
         np.testing.assert_array_equal(labels[:, 0], model.predict(X))
     assert model.score(X, y) == np.mean(model.predict(X) == y)
 

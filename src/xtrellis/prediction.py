@@ -137,6 +137,14 @@ class TrellisModel:
         self, X: Any, k: int
     ) -> tuple[IntArray, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The k best paths of each row, their costs, and their logs as products of softmaxes."""
+        return self._search(X, k)[:3]
+
+    def opened(self, X: Any, k: int = 1) -> IntArray:
+        """Number of vertices whose margins the k best paths of each row need."""
+        return self._search(X, k)[3]
+
+    def _search(self, X: Any, k: int) -> tuple[IntArray, Any, Any, IntArray]:
+        """Run the search of ``kernels.lazy``."""
         from .kernels import lazy
 
         n_rows = X.shape[0]
@@ -155,7 +163,7 @@ class TrellisModel:
             logs,
             opened,
         )
-        return paths, costs, logs
+        return paths, costs, logs, opened
 
     def _exponential_paths(self, X: Any) -> IntArray:
         """Paths of least exponential loss, the paper's choice, in one kernel."""

@@ -23,7 +23,6 @@ from sklearn.svm import SVC
 from model_files import put_together, take_apart
 from samples import topics
 from xtrellis import LTLSClassifier, TrellisClassifier, load_model
-from xtrellis.base import fused_kernel
 from xtrellis.decoding import VertexSoftmax
 from xtrellis.learning import Arow
 from xtrellis.model import ModelFileError
@@ -195,9 +194,12 @@ def test_copies_are_saved_and_as_fast(name, copied, rows, tmp_path):
     model.save(tmp_path / "model")
     other.save(tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == (tmp_path / "model").read_bytes()
-    kernels = [fused_kernel(each.trellis_, each.loss_) for each in (model, other)]
-    assert (kernels[0] is None) == (kernels[1] is None)
-    assert (kernels[0] is None) == (name in ("ltls", "hinge"))
+    finders = [each.model_.path_finder() for each in (model, other)]
+    step_by_step = [
+        finder == each.model_._paths_step_by_step
+        for finder, each in zip(finders, (model, other), strict=True)
+    ]
+    assert step_by_step == [name in ("ltls", "hinge")] * 2
 
 
 def test_settings_without_a_plain_form_are_described_the_same_each_time(rows, tmp_path):

@@ -55,7 +55,7 @@ def test_plain_values_come_back(value):
         np.int64(-3),
         np.str_("a"),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_objects_come_back(value):
     result = again(value)

@@ -1,0 +1,132 @@
+"""The lazy search against the full computation and against all paths, on graphs of any shape."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import graphs
+from xtrellis import TrellisClassifier
+from xtrellis._arrays import canonical_csr
+from xtrellis.decoding import PathHinge, VertexSoftmax, get_loss
+from xtrellis.decoding.best_paths import BestPaths
+from xtrellis.decoding.lazy import is_bounded, normalised
+from xtrellis.graph import Trellis, random_assignment
+from xtrellis.kernels.lazy import RESOLUTION
+from xtrellis.learning.blocks import all_edge_groups
+from xtrellis.model.weights import finish_block, gather_blocks
+from xtrellis.prediction import TrellisModel
+
+
+def model_with(trellis, loss, seed, tied=False, parts=1):
+    """A model with random weights of 12 features; each vertex has one block, or several."""
+    rng = np.random.default_rng(seed)
+    blocks = []
+    groups = all_edge_groups(trellis, "local")
+    for edges in groups:
+        if len(edges) == 1:
+            continue
+        for part in np.array_split(edges, min(parts, len(edges))):
+            weights = rng.standard_normal((12, len(part))) * (rng.random((12, len(part))) < 0.5)
+            if tied:
+                weights = np.round(weights)
+            blocks.append(finish_block(part, np.arange(12), weights, np.zeros(len(part))))
+    weights = gather_blocks(blocks, groups, 12, np.ones(trellis.n_edges, np.float32))
+    assignment = random_assignment(trellis, np.random.RandomState(seed))
+    classes = np.arange(trellis.n_classes)
+    return TrellisModel(classes, trellis, assignment, weights, loss, BestPaths(), "ternary")
+
+
+def rows(seed, tied=False, n=6):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 12)) * (rng.random((n, 12)) < 0.6)
+    return canonical_csr(np.round(X) if tied else X)
+
+
+def all_costs(model, X):
+    """Cost of every path, by its definition, rounded edge by edge as the search rounds them."""
+    edge_costs = model.loss.edge_costs(model.trellis, model.margins(X).astype(np.float64))
+    edge_costs = np.floor(edge_costs * RESOLUTION + 0.5)
+    edges = model.trellis.path_edges(np.arange(model.n_classes))
+    taken = np.where(edges >= 0, edge_costs[:, np.maximum(edges, 0)], 0)
+    return taken.sum(axis=2) / RESOLUTION
+
+
+LOSSES = [
+    VertexSoftmax(0.6, power=2, normalisation=0.75),
+    VertexSoftmax(1.4, power=3, normalisation=0.75),
+    VertexSoftmax(0.5, power=0),
+    PathHinge(2),
+    PathHinge(3),
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@given(graphs(max_classes=80), st.integers(0, 10**6), st.booleans(), st.integers(1, 3))
+def test_k_best_are_the_cheapest_of_all(loss, graph, seed, tied, parts):
+    """In the order of their costs; equal ones in the order of their numbers."""
+    trellis = Trellis(*graph)
+    model, X = model_with(trellis, loss, seed, tied, parts), rows(seed + 1, tied)
+    every = all_costs(model, X)
+    for k in {1, min(3, trellis.n_classes), trellis.n_classes}:
+        paths, costs, _ = model.k_best(X, k)
+        expected = np.sort(every, axis=1)[:, :k]
+        np.testing.assert_allclose(costs, expected, atol=1e-3, rtol=1e-5)
+        own = np.take_along_axis(every, paths, axis=1)
+        np.testing.assert_allclose(own, costs, atol=1e-3, rtol=1e-5)
+        assert all(len(set(found)) == k for found in paths.tolist())
+        for found, cost in zip(paths, costs, strict=True):
+            same = np.diff(cost) == 0
+            assert (np.diff(found)[same] > 0).all()
+            assert (np.diff(cost) >= 0).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@given(graphs(max_classes=60), st.integers(0, 10**6))
+def test_logs_are_products_of_softmaxes(loss, graph, seed):
+    trellis = Trellis(*graph)
+    model, X = model_with(trellis, loss, seed), rows(seed + 1)
+    paths, _, logs = model.k_best(X, trellis.n_classes)
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, atol=1e-3)
+    costs = normalised(loss).edge_costs(trellis, model.margins(X).astype(np.float64))
+    edges = trellis.path_edges(paths)
+    rows_ = np.arange(len(paths))[:, np.newaxis, np.newaxis]
+    expected = -np.where(edges >= 0, costs[rows_, np.maximum(edges, 0)], 0).sum(axis=2)
+    np.testing.assert_allclose(logs, expected, atol=1e-3, rtol=1e-4)
+
+
+@given(graphs(max_classes=60), st.integers(0, 10**6), st.booleans())
+def test_one_at_a_time_is_the_same_as_many(graph, seed, tied):
+    model, X = model_with(Trellis(*graph), LOSSES[0], seed, tied), rows(seed + 1, tied)
+    best = model.k_best(X, min(4, graph[0]))[0]
+    np.testing.assert_array_equal(model.paths(X), best[:, 0])
+    for i in range(X.shape[0]):
+        one = canonical_csr(X[i])
+        np.testing.assert_array_equal(model.k_best(one, min(4, graph[0]))[0][0], best[i])
+
+
+def test_few_vertices_are_opened():
+    from samples import topics
+
+    X, y = topics(n_classes=900, n_rows=4000)
+    model = TrellisClassifier(random_state=0).fit(X, y).model_
+    assert model.is_lazy
+    assert model.opened(canonical_csr(X)).mean() < 6  # of 61
+
+
+def test_rows_without_known_features():
+    trellis = Trellis(30, 5)
+    model = model_with(trellis, LOSSES[0], 0)
+    empty = canonical_csr(np.zeros((2, 12)))
+    far = canonical_csr(np.zeros((2, 12)))
+    assert model.paths(empty).tolist() == model.paths(far).tolist()
+
+
+def test_which_losses_are_bounded():
+    for loss in LOSSES:
+        assert is_bounded(loss)
+    assert not is_bounded(VertexSoftmax(0.5, power=0, normalisation=0.9))
+    for name in ("exponential", "hinge", "squared"):
+        assert not is_bounded(get_loss(name))
+        assert not is_bounded(get_loss(name, code="ternary"))
+    assert not is_bounded(PathHinge(2.5))
