@@ -20,7 +20,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,6 @@ from .learning.pruning import Pruning, prune_together
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
 
-Result = TypeVar("Result")
 Floats = npt.NDArray[np.float64]
 
 _LEAST = 1e-290  # probabilities below are compared by their logarithms: they run out of digits
@@ -169,8 +168,15 @@ class TrellisEnsemble(RowClassifier):
         """
         now, rows = self._checked_rows(X)
         k = clamped_k(k, len(now.classes_))
-        parts = now._by_chunks(now._models(), rows, lambda views: best_of_mean(views, k))
-        encoded, probabilities = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        encoded, probabilities = (
+            np.empty((rows.shape[0], k), np.int64),
+            np.empty((rows.shape[0], k)),
+        )
+
+        def fill(views: list[View], part: slice) -> None:
+            encoded[part], probabilities[part] = best_of_mean(views, k)
+
+        now._by_chunks(now._models(), rows, fill)
         return now.classes_[encoded], probabilities
 
     def predict_proba(self, X: Any) -> Floats:
@@ -195,7 +201,7 @@ class TrellisEnsemble(RowClassifier):
         def fill(views: list[View], part: slice) -> None:
             table[part] = mean(look_up(views, every))
 
-        now._fill_chunks(now._models(), rows, fill, per_row=every.size)
+        now._by_chunks(now._models(), rows, fill, per_row=every.size)
         return table
 
     def _models(self) -> list[TrellisModel]:
@@ -210,35 +216,29 @@ class TrellisEnsemble(RowClassifier):
         def fill(views: list[View], part: slice) -> None:
             best[part] = best_of_mean(views, 1)[0][:, 0]
 
-        self._fill_chunks(models, rows, fill, threshold)
+        self._by_chunks(models, rows, fill, threshold)
         return best
 
     def _by_chunks(
-        self, models: Sequence[TrellisModel], rows: Any, function: Callable[[list[View]], Result]
-    ) -> list[Result]:
-        """Results of a function of what all trellises say of some rows, chunk by chunk."""
-        return self._fill_chunks(models, rows, lambda views, part: function(views))
-
-    def _fill_chunks(
         self,
         models: Sequence[TrellisModel],
         rows: Any,
-        function: Callable[[list[View], slice], Result],
+        function: Callable[[list[View], slice], None],
         threshold: float = 0.0,
         per_row: int = 0,
-    ) -> list[Result]:
-        """The same for a function that also takes which rows they are."""
+    ) -> None:
+        """Call a function with what all trellises say of some rows, and which rows these are."""
         n_edges = max(model.trellis.n_edges for model in models)
         size = max(64, 2**18 // max(n_edges, per_row))
         n_chunks = max(1, -(-rows.shape[0] // size))
         cuts = np.linspace(0, rows.shape[0], n_chunks + 1).astype(int)
 
-        def of_chunk(cut: tuple[int, int]) -> Result:
+        def of_chunk(cut: tuple[int, int]) -> None:
             chunk = rows if n_chunks == 1 else canonical_csr(rows[cut[0] : cut[1]])
-            return function([view_of(model, chunk, threshold) for model in models], slice(*cut))
+            function([view_of(model, chunk, threshold) for model in models], slice(*cut))
 
         n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
-        return in_threads(of_chunk, pairwise(cuts), n_jobs)
+        in_threads(of_chunk, pairwise(cuts), n_jobs)
 
     # ------------------------------------------------------------------ a smaller model
 

@@ -1,9 +1,9 @@
-"""Pruning: small weights are set to zero, and what is left is stored sparse.
+"""Pruning: small weights are set to zero, and the rest is stored sparsely.
 
-Section 6.2 of the paper. All weights in [-lambda, lambda] become zero; lambda is the largest that
-costs at most ``max_drop`` of the accuracy on validation rows. It is found by bisection over the
-quantiles of the weights' sizes. No step copies the matrix: the margins of the validation rows are
-taken as if the small weights were zero already.
+Section 6.2 of the paper. All weights in [-lambda, lambda] become zero; lambda is the largest value
+that costs at most ``max_drop`` of the accuracy on validation rows. It is found by bisection over
+the quantiles of the weights' sizes. No step copies the matrix: the margins of the validation rows
+are computed as if the small weights were zero already.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..model.weights import EdgeWeights, dense_features, edge_type
 
 Steps = tuple[tuple[float, float], ...]
 
-_STEPS = 9  # of the bisection: the share kept is then known to 1.4 %
-_LEAST_SHARE = 1e-3  # of the weights that is ever kept
-_SAMPLE = 2**20  # weights that quantiles are taken of
+_STEPS = 9  # of the bisection: they determine the share kept to within 1.4 %
+_LEAST_SHARE = 1e-3  # smallest share of the weights that is ever kept
+_SAMPLE = 2**20  # weights that quantiles are computed from
 _HALF_MAX = float(np.finfo(np.float16).max)
 
 
@@ -39,7 +39,7 @@ class Pruning:
     accuracy_before, accuracy_after : float
         On the validation rows; nan if there were none.
     steps : tuple of (threshold, accuracy)
-        What the search looked at, in order.
+        The thresholds that the search tried, in order.
     """
 
     threshold: float
@@ -87,9 +87,9 @@ def find_threshold(
 ) -> tuple[float, Steps]:
     """Largest threshold at which the accuracy is at most ``max_drop`` below that without one.
 
-    It is one for all matrices of a model: an ensemble has several.
-    The bisection is over the logarithm of the share of weights kept: of a pruned model, too, the
-    size is then right to a few per cent.
+    It is the same for all matrices of a model; an ensemble has several. The bisection is over the
+    logarithm of the share of weights kept, so that even the size of a heavily pruned model is
+    right to within a few percent.
     """
     sizes = _sample_of_sizes(weights)
     steps = [(0.0, accuracy(0.0))]
@@ -112,13 +112,13 @@ def held_out_threshold(
 ) -> float:
     """Threshold for a model that is trained on all rows: that of one trained on nine tenths.
 
-    Pruning costs less than training without the validation rows would: find the threshold with
-    them held out, then train on all rows, and prune at this threshold.
+    Training without the validation rows would cost more accuracy than pruning does. So find the
+    threshold with some rows held out, then train on all rows and prune at this threshold.
 
     Parameters
     ----------
     estimator : TrellisClassifier, LTLSClassifier, TrellisEnsemble or TrellisTextClassifier
-        What will be trained; it is cloned.
+        The estimator that will be trained; it is cloned.
     X, y
         Training rows; texts for a :class:`~xtrellis.TrellisTextClassifier`.
     max_drop : float, default=0.01
@@ -145,17 +145,17 @@ def held_out_threshold(
     held_out, inside = np.sort(shuffled[: len(y) // 10]), np.sort(shuffled[len(y) // 10 :])
     held_out = held_out[np.isin(y[held_out], y[inside])]
     if len(held_out) == 0:
-        raise ValueError("there are too few rows to hold some out: prune on validation rows")
+        raise ValueError("there are too few rows to hold some out: pass validation rows to prune")
     model = clone(estimator).fit(_safe_indexing(X, inside), y[inside])
     model.prune(_safe_indexing(X, held_out), y[held_out], max_drop=max_drop)
     return float(getattr(model, "classifier_", model).pruning_.threshold)
 
 
 def prune_weights(weights: EdgeWeights, threshold: float, half: bool) -> EdgeWeights:
-    """Weights larger than the threshold, stored sparse; rounded to half precision if wanted.
+    """Weights larger than the threshold, stored sparsely; rounded to half precision if wanted.
 
-    Rounded weights stay float32 in memory, which is what processors add up, and take two bytes in
-    a file.
+    Rounded weights stay float32 in memory, which is faster to add up, and take two bytes in a
+    file.
     """
     from ..kernels import margins as kernels
 
@@ -179,7 +179,7 @@ def prune_weights(weights: EdgeWeights, threshold: float, half: bool) -> EdgeWei
 
 
 def _rounded(values: Float32Array) -> Float32Array:
-    """Values as half precision has them."""
+    """Values rounded to half precision."""
     if values.size and float(np.abs(values).max()) > _HALF_MAX:
         raise ValueError(
             f"a weight of {np.abs(values).max():.3g} does not fit half precision "
@@ -189,7 +189,7 @@ def _rounded(values: Float32Array) -> Float32Array:
 
 
 def _sample_of_sizes(weights: Sequence[EdgeWeights]) -> Float32Array:
-    """Sizes of non-zero weights, sorted: of all, or of an even sample of many."""
+    """Sizes of all non-zero weights, sorted; of an even sample if there are many."""
     stored = [part for own in weights for part in (own.dense.ravel(), own.values)]
     stride = max(1, sum(map(len, stored)) // _SAMPLE)
     # A stride that shares a factor with the number of edges would always meet the same edges.
