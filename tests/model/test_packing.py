@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -156,6 +157,9 @@ def test_types():
     assert not is_of_type(True, float)
     assert not is_of_type(True, int)
     assert is_of_type(None, int | None)
+    assert is_of_type(1, Literal[0, 1])
+    assert not is_of_type(True, Literal[0, 1])
+    assert not is_of_type(["a"], Literal["a", "b"])
     assert is_of_type((1, 2), tuple[int, int])
     assert not is_of_type((1, 2, 3), tuple[int, int])
     assert is_of_type({"a": [1.0]}, dict[str, list[float]])

@@ -290,7 +290,7 @@ def is_of_type(value: Any, hint: Any) -> bool:
     if origin in (typing.Union, types.UnionType):
         return any(is_of_type(value, each) for each in arguments)
     if origin is Literal:
-        return isinstance(value, str) and value in arguments
+        return any(type(value) is type(each) and value == each for each in arguments)
     if origin is tuple:
         if type(value) is not tuple:
             return False
