@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._arrays import FloatArray, IntArray, canonical_csr
 from ._checks import check_integer, check_pruning
+from ._nested import DefaultEstimatorMixin
 from ._threads import in_threads
 from .base import RowClassifier, TrellisPredictor, accuracy_above, all_or_nothing
 from .classifier import TrellisClassifier
@@ -45,7 +46,7 @@ _SLACK = 1e-9  # what rounding may do to a probability, as a share of it
 _ENTRIES = 2**20  # classes that are looked up at once, over all rows and trellises
 
 
-class TrellisEnsemble(RowClassifier):
+class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     """Several trellises that differ in their seed; predictions by their mean probability.
 
     Model and training take ``n_estimators`` times as much as of one trellis, and any prediction the
@@ -103,6 +104,8 @@ class TrellisEnsemble(RowClassifier):
         self.n_estimators = n_estimators
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    _nested = "estimator"  # the parameter whose own parameters can be set even if it is None
 
     # ------------------------------------------------------------------ training
 

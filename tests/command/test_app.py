@@ -261,7 +261,7 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         (("evaluate", folder / "model", folder / "test.txt"), "have no labels"),
         (("train", folder / "train.tsv", tmp_path / "no folder" / "model"), "no such folder"),
         (
-            ("train", folder / "train.tsv", tmp_path / "model", "--width", "99"),
+            ("train", folder / "train.tsv", tmp_path / "model", "--width", "1"),
             "error: --width must",
         ),
         (("predict", folder / "model", folder / "train.tsv"), "pass --format tsv to drop them"),
