@@ -123,28 +123,6 @@ def test_works_in_cross_validation_and_search():
     assert clone(search.best_estimator_).get_params()["classifier__C"] in (0.5, 2.0)
 
 
-def test_nested_parameters_of_the_default_classifier():
-    texts, labels = reports()
-    default = TrellisTextClassifier()
-    search = GridSearchCV(default, {"classifier__C": [0.5, 2.0]}, cv=2).fit(texts, labels)
-    assert search.best_estimator_.classifier_.C in (0.5, 2.0)
-    assert default.classifier is None
-    assert default.get_params()["classifier__C"] == TrellisClassifier().C
-    assert "classifier__C" not in default.get_params(deep=False)
-    assert clone(default).classifier is None
-    model = clone(default).set_params(classifier__C=3.0, min_df=2)
-    assert (model.classifier.C, model.min_df) == (3.0, 2)
-    assert clone(model).get_params()["classifier__C"] == 3.0
-    model = TrellisTextClassifier().set_params(classifier=None, classifier__C=3.0)
-    assert model.classifier.C == 3.0
-    model = TrellisTextClassifier().set_params(classifier=LTLSClassifier(), classifier__epochs=3)
-    assert model.classifier.epochs == 3
-    with pytest.raises(ValueError, match="Invalid parameter 'flavour'"):
-        TrellisTextClassifier().set_params(classifier__flavour=1)
-    with pytest.raises(ValueError, match="Invalid parameter 'flavour'"):
-        TrellisTextClassifier().set_params(flavour=1)
-
-
 def test_texts_and_labels_that_are_swapped():
     texts = [f"report {row} of a {noun}" for row, noun in enumerate(NOUNS * 5)]
     with pytest.warns(UserWarning, match="50 classes in 50 rows: nearly every row is a class of"):

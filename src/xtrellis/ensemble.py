@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._arrays import IntArray, canonical_csr
 from ._checks import check_integer, check_jobs, check_pruning, clamped_k
 from ._memory import empty_table
+from ._nested import DefaultEstimatorMixin
 from ._threads import in_threads
 from .base import (
     RowClassifier,
@@ -45,7 +46,7 @@ Floats = npt.NDArray[np.float64]
 _ROWS = 4096  # that are predicted together
 
 
-class TrellisEnsemble(RowClassifier):
+class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     """Several trellises that differ in their seed; predictions by their mean probability.
 
     Model and training take ``n_estimators`` times as much as of one trellis, and any prediction the
@@ -122,6 +123,8 @@ class TrellisEnsemble(RowClassifier):
         self.n_estimators = n_estimators
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    _nested = "estimator"  # the parameter whose own parameters can be set even if it is None
 
     # ------------------------------------------------------------------ training
 

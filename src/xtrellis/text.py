@@ -26,6 +26,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._checks import check_integer
+from ._nested import DefaultEstimatorMixin
 from .base import RowClassifier, TrellisPredictor, all_or_nothing
 from .classifier import TrellisClassifier
 from .data.labels import unlikely_labels
@@ -40,7 +41,7 @@ Lengths = tuple[int, int]
 WORD = r"(?u)\b\w+\b"  # single letters and digits, too: they distinguish diagnoses and products
 
 
-class TrellisTextClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
+class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin, BaseEstimator):
     """Classifier of texts: TF-IDF features and a trellis classifier in one.
 
     Parameters
@@ -102,22 +103,7 @@ class TrellisTextClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
         self.min_df = min_df
         self.hash_size = hash_size
 
-    # ------------------------------------------------------------------ parameters
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Get the parameters; with ``deep``, also those of the classifier, even if it is None."""
-        parameters: dict[str, Any] = super().get_params(deep)
-        if deep and self.classifier is None:
-            nested = TrellisClassifier().get_params()
-            parameters.update({f"classifier__{name}": nested[name] for name in nested})
-        return parameters
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set parameters, such as ``min_df`` or, of the classifier, ``classifier__C``."""
-        nested = any(name.startswith("classifier__") for name in parameters)
-        if nested and parameters.get("classifier", self.classifier) is None:
-            parameters["classifier"] = TrellisClassifier()
-        return super().set_params(**parameters)
+    _nested = "classifier"  # the parameter whose own parameters can be set even if it is None
 
     # ------------------------------------------------------------------ training
 
