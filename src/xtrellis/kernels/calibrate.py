@@ -1,16 +1,15 @@
 """Losses as functions of a temperature, each evaluated some dozen times to find the best one."""
 
 import numpy as np
-from numba import njit
 
+from ._jit import MINIMA, SUMS, kernel
 from .costs import _exp
-from .decode import _MIN_OPTIONS, _values, level_costs
-from .learn import _OPTIONS
+from .decode import _values, level_costs
 
 _LEAST = np.float32(-87)  # e^-87 is the smallest power that float32 holds in full
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def softmax_log_sums(below_top, weights, scale):
     """``sum_i weights_i log sum_j exp(scale z_ij)``, where the largest z of each row is 0."""
     total = 0.0
@@ -31,7 +30,7 @@ def softmax_log_sums(below_top, weights, scale):
 # whatever the costs are, and no logarithm is needed.
 
 
-@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
+@kernel(fastmath=MINIMA)
 def edge_detours(costs, width, digits, detours):
     """Detours of all edges, for each row of costs.
 
@@ -63,7 +62,7 @@ def edge_detours(costs, width, digits, detours):
             detours[row, v] = min(levelled[v] + values[0, v] - best, most)
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def best_path_probabilities(detours, width, digits, scale, probabilities):
     """``1 / Z(source)`` of each row, with ``scale`` = 1 / T."""
     last = digits.size - 1

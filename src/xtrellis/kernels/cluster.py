@@ -1,19 +1,19 @@
 """Clustering of class vectors: average linkage, and spherical k-means with given sizes."""
 
 import numpy as np
-from numba import njit
 
-from .learn import _OPTIONS, row_margins
+from ._jit import SUMS, kernel
+from .learn import row_margins
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def product(indptr, indices, data, start, stop, dense, zeros, out):
     """Rows ``start`` to ``stop`` of the product of a CSR matrix with a dense one."""
     for i in range(start, stop):
         row_margins(indices, data, indptr[i], indptr[i + 1], dense, zeros, out[i])
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def linkage_order(distances, order):
     """Leaves of average linkage, from left to right: of two clusters the tighter one is left.
 
@@ -72,7 +72,7 @@ def linkage_order(distances, order):
         leaf = following[leaf]
 
 
-@njit(cache=True, nogil=True, fastmath=False)  # unless said, a callee takes its caller's
+@kernel  # exact: NaNs must compare as they should
 def _kth_lowest(values, k):
     """The value that would be at place k if ``values``, which it rearranges, were sorted.
 
@@ -101,7 +101,7 @@ def _kth_lowest(values, k):
     return values[k]
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def two_means(vectors, size, centres, n_rounds, first):
     """Mark in ``first`` one of two clusters, of ``size`` members, by spherical 2-means.
 
@@ -158,7 +158,7 @@ def two_means(vectors, size, centres, n_rounds, first):
             direction[d] = (everything[d] - own[d]) * other_scale - own[d] * own_scale
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def cluster_sums(vectors, cluster, sums):
     """Sum of the vectors of each cluster."""
     for c in range(sums.shape[0]):
@@ -170,7 +170,7 @@ def cluster_sums(vectors, cluster, sums):
             sums[c, d] += vectors[i, d]
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def two_best(likeness, waiting, room, wish, lead):
     """For each row that waits, the cluster with room it is most like, and by how much more."""
     for q in range(waiting.size):
@@ -187,7 +187,7 @@ def two_best(likeness, waiting, room, wish, lead):
         lead[q] = best - second
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def seat(waiting, turn, wish, room, cluster, later):
     """Give the rows, in turn, the cluster they wish if it has room; list the others in ``later``.
 

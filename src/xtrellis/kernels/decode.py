@@ -15,20 +15,18 @@ vertices in order; only a strictly smaller cost wins.
 """
 
 import numpy as np
-from numba import njit
 
-# Costs are never NaN here, and the sign of a zero does not matter: lets min() use SIMD.
-_MIN_OPTIONS = {"nnan", "nsz"}
+from ._jit import MINIMA, kernel
 
 
-@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS, inline="always")
+@kernel(fastmath=MINIMA, inline="always")
 def _lowest(values, start, stop, lowest):
     for j in range(start, stop):
         lowest = min(lowest, values[j])
     return lowest
 
 
-@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
+@kernel(fastmath=MINIMA)
 def level_costs(costs, width, digits, levelled):
     """Subtract from each slice's edges their lowest cost; return the sum of what was subtracted.
 
@@ -68,7 +66,7 @@ def level_costs(costs, width, digits, levelled):
 # ---------------------------------------------------------------------- the best path
 
 
-@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
+@kernel(fastmath=MINIMA)
 def _values(costs, width, digits, values):
     """Fill ``values[i, v]``: the least cost from vertex v of slice i to the sink."""
     last = digits.size - 1
@@ -95,7 +93,7 @@ def _values(costs, width, digits, values):
         exit_start += digits[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _trace(costs, width, digits, path_counts, values):
     """Number of the path that ``values`` promise, walked from the source."""
     last = digits.size - 1
@@ -127,7 +125,7 @@ def _trace(costs, width, digits, path_counts, values):
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_paths(costs, width, digits, path_counts, paths):
     """Number of the path of least cost in each row."""
     levelled = np.empty(costs.shape[1], np.float64)
@@ -150,7 +148,7 @@ def best_paths(costs, width, digits, path_counts, paths):
 # rounding error of huge costs, which exp would blow up.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sums(costs, width, digits, values, sums):
     """Fill ``sums[i, v]``, S of vertex v of slice i; return D and S of the source."""
     last = digits.size - 1
@@ -175,7 +173,7 @@ def _sums(costs, width, digits, values, sums):
     return best, np.log(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_partition(costs, width, digits, log_sums):
     """Log of the sum over all paths of exp(-cost), for each row."""
     levelled = np.empty(costs.shape[1], np.float64)
@@ -188,7 +186,7 @@ def log_partition(costs, width, digits, log_sums):
         log_sums[row] = log_sum - best - shift
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def path_log_probabilities(costs, width, digits, vertices, edges, log_probabilities):
     """Log of exp(-cost) of the given paths of each row over the sum of all paths' exp(-cost).
 
@@ -233,7 +231,7 @@ def path_log_probabilities(costs, width, digits, vertices, edges, log_probabilit
 # vertex, found by ``_options_start``.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _options_start(step, v, width, digits):
     """Start of the option table of vertex ``v`` at this step."""
     last = digits.size - 1
@@ -247,7 +245,7 @@ def _options_start(step, v, width, digits):
     return before + width * (digits[last] + 1) + v
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_options(costs, step, v, width, digits, values, ranked, worth):
     """Rank the options of a vertex by cost; return how many there are."""
     last = digits.size - 1
@@ -273,7 +271,7 @@ def _fill_options(costs, step, v, width, digits, values, ranked, worth):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best_options(costs, width, digits, path_counts, values, best, suffix):
     """Best option of each vertex, and what the best way on adds to a path's number."""
     last = digits.size - 1
@@ -299,7 +297,7 @@ def _best_options(costs, width, digits, path_counts, values, best, suffix):
         exit_start += digits[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _way_on(step, v, option, digits, path_counts, suffix):
     """What this option, and the best way on from there, adds to a path's number."""
     if option == 0:
@@ -309,12 +307,12 @@ def _way_on(step, v, option, digits, path_counts, suffix):
     return passed_exit + w * path_counts[step + 1] + min(w, digits[step]) + suffix[step, w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _before(cost, number, a, b):
     return cost[a] < cost[b] or (cost[a] == cost[b] and number[a] < number[b])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push(heap, size, cost, number, item):
     """Add an item to a binary heap ordered by cost, then by path number."""
     place = size
@@ -327,7 +325,7 @@ def _push(heap, size, cost, number, item):
     heap[place] = item
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pop(heap, size, cost, number):
     """Take the first item off a heap of ``size`` items."""
     first, item = heap[0], heap[size - 1]
@@ -346,7 +344,7 @@ def _pop(heap, size, cost, number):
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def k_best_paths(costs, width, digits, path_counts, paths, path_costs):
     """Numbers of the k paths of least cost in each row, and how much they cost above the best."""
     n, k = paths.shape

@@ -1,13 +1,13 @@
 """Joint training: predict the path of a row, then correct the edges where it went wrong (LTLS)."""
 
 import numpy as np
-from numba import njit
 
+from ._jit import SUMS, kernel
 from .decode import _trace, _values, level_costs
-from .learn import _OPTIONS, row_margins
+from .learn import row_margins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def path_edges(number, width, digits, path_counts, edges):
     """Write the edges of a numbered path; return how many. As ``Trellis.path_edges``."""
     last = digits.size - 1
@@ -33,7 +33,7 @@ def path_edges(number, width, digits, path_counts, edges):
     return last + 2
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def joint_pass(
     indptr,
     indices,

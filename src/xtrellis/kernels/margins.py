@@ -1,12 +1,11 @@
 """Margins of rows: sparse rows times the learned weights, some dense, some sparse."""
 
 import numpy as np
-from numba import njit
 
-from .learn import _OPTIONS
+from ._jit import SUMS, kernel
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def one_row(indices, data, start, stop, place, dense, starts, edges, values, bias, row):
     """Margins of one row, ``bias + x W``, a feature of W at a time.
 
@@ -26,7 +25,7 @@ def one_row(indices, data, start, stop, place, dense, starts, edges, values, bia
                 row[edges[q]] += x * values[q]
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def all_rows(indptr, indices, data, place, dense, starts, edges, values, bias, out):
     """Margins of all rows."""
     for i in range(indptr.size - 1):
@@ -34,7 +33,7 @@ def all_rows(indptr, indices, data, place, dense, starts, edges, values, bias, o
         one_row(indices, data, start, stop, place, dense, starts, edges, values, bias, out[i])
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def thresholded_rows(
     indptr, indices, data, place, dense, starts, edges, values, bias, threshold, out
 ):
@@ -55,7 +54,7 @@ def thresholded_rows(
                         out[i, edges[q]] += x * values[q]
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def block_margins(indptr, indices, data, rows, place, weights, bias, margins):
     """Margins of some rows for a block's edges; ``place[k]`` is feature k in the block, or -1."""
     for r in range(rows.size):
@@ -71,7 +70,7 @@ def block_margins(indptr, indices, data, rows, place, weights, bias, margins):
 # ---------------------------------------------------------------------- rows and weights of blocks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather_rows(indptr, indices, data, rows, local, new_indptr, new_indices, new_data, features):
     """Copy rows into a CSR of their own, over the features that they contain only.
 
@@ -94,7 +93,7 @@ def gather_rows(indptr, indices, data, rows, local, new_indptr, new_indices, new
     return n_features
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_nonzeros(weights):
     """Number of weights that are not zero."""
     total = 0
@@ -104,7 +103,7 @@ def count_nonzeros(weights):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_nonzeros(weights, features, edges, counts, out_edges, out_values):
     """Non-zero weights row by row: their edges and values, and how many each feature has."""
     q = 0
@@ -118,7 +117,7 @@ def take_nonzeros(weights, features, edges, counts, out_edges, out_values):
         counts[k] = q - first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge_block(features, counts, columns, block_values, place, dense, at, edges, values):
     """Put a block's weights in their place: in ``dense``, or from ``at[k]`` on in the lists."""
     q = 0
@@ -135,7 +134,7 @@ def merge_block(features, counts, columns, block_values, place, dense, at, edges
         q = stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_above(place, dense, starts, values, threshold, counts):
     """Number of weights of each feature that are larger than the threshold."""
     for k in range(place.size):
@@ -147,7 +146,7 @@ def count_above(place, dense, starts, values, threshold, counts):
             counts[k] += abs(values[q]) > threshold
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_above(
     place,
     dense,
@@ -187,7 +186,7 @@ def take_above(
 # ---------------------------------------------------------------------- equal rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_rows(indptr, indices, data_bits, labels, hashes):
     """64-bit hash of each row's features, values and label."""
     for i in range(labels.size):
@@ -199,7 +198,7 @@ def hash_rows(indptr, indices, data_bits, labels, hashes):
         hashes[i] = h
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_first_rows(indptr, indices, data_bits, labels, hashes, order, first):
     """Mark, in an order by hash, the rows that differ from the first of those before them."""
     leader = -1

@@ -5,15 +5,14 @@ margins, for which costs need the care of ``losses`` and ``decode``, to the call
 """
 
 import numpy as np
-from numba import njit
 
+from ._jit import SUMS, kernel
 from .costs import _log, exponential, scores_and_powers
 from .decode import _trace, _values
-from .learn import _OPTIONS
 from .margins import one_row
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def exponential_paths(
     indptr,
     indices,
@@ -51,7 +50,7 @@ def exponential_paths(
         paths[i] = _trace(costs, width, digits, path_counts, best)
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def softmax_paths(
     indptr,
     indices,
@@ -100,7 +99,7 @@ def softmax_paths(
 # need no levelling. Vertices are numbered the source first, then slice by slice.
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=SUMS, inline="always")
 def _sum(values, start, size):
     """Sum of a run of numbers, by four sums, as one would wait for itself at every step."""
     total = second = third = fourth = np.float32(0)
@@ -115,7 +114,7 @@ def _sum(values, start, size):
     return (total + second) + (third + fourth)
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def _vertex_sums(powers, width, digits, sums):
     """Sum of e^z over the edges that leave each vertex."""
     last = digits.size - 1
@@ -130,7 +129,7 @@ def _vertex_sums(powers, width, digits, sums):
             sums[1 + i * width + v] = total + leaving
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=SUMS, inline="always")
 def _least(ahead, scores, start, size):
     """``min_w ahead[w] - scores[start + w]``, by four minima likewise."""
     lowest, second, third, fourth = np.inf, np.inf, np.inf, np.inf
@@ -145,7 +144,7 @@ def _least(ahead, scores, start, size):
     return min(min(lowest, second), min(third, fourth))
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def _softmax_values(scores, norms, width, digits, values):
     """Fill ``values[i, v]``: the least cost from vertex v of slice i to the sink."""
     last = digits.size - 1
@@ -164,7 +163,7 @@ def _softmax_values(scores, norms, width, digits, values):
         exit_start += digits[i]
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=SUMS, inline="always")
 def _best_head(scores, start, size, ahead):
     """Which of the next vertices a path goes on to, the first of equals, and its cost from here.
 
@@ -179,7 +178,7 @@ def _best_head(scores, start, size, ahead):
     return best, lowest
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def _softmax_trace(scores, width, digits, path_counts, values):
     """Number of the path that ``values`` promise, walked from the source; as ``decode._trace``."""
     last = digits.size - 1
