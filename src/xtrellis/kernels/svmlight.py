@@ -79,7 +79,7 @@ def parse(text, labelled, indices, values, row_stops, row_lines, labels, label_k
             start = p
             index = 0
             while _ZERO <= text[p] <= _NINE:
-                index = min(10 * index + (text[p] - _ZERO), 2 * MAX_INDEX)
+                index = min(10 * index + (np.int64(text[p]) - _ZERO), 2 * MAX_INDEX)
                 p += 1
             if text[p] != _COLON or p == start:
                 return n_rows, n_values, n_unsure, _not_index(text, start), line, start
@@ -158,7 +158,7 @@ def _label(text, start, end):
     first, value = p, 0
     while p < end and _ZERO <= text[p] <= _NINE:
         if p - first < _MAX_DIGITS:
-            value = 10 * value + (text[p] - _ZERO)
+            value = 10 * value + (np.int64(text[p]) - _ZERO)
         p += 1
     n_digits = p - first
     if p < end and text[p] == _POINT:  # 3.0 is an integer, too
@@ -212,7 +212,7 @@ def _number(text, p):
             p += 1
         power, first = 0, p
         while _ZERO <= text[p] <= _NINE:
-            power = min(10 * power + (text[p] - _ZERO), 2**30)
+            power = min(10 * power + (np.int64(text[p]) - _ZERO), 2**30)
             p += 1
         if p == first:
             return -1, 0.0, True
