@@ -20,7 +20,7 @@ from .._arrays import FloatArray, IntArray
 from .._threads import in_threads
 from ..graph.trellis import Trellis
 from .losses import DecodingLoss, VertexSoftmax
-from .paths import checked_costs, layout, path_log_probabilities
+from .paths import checked_costs, path_log_probabilities
 
 # Where fitting starts, and what holds without it. A normalisation of 0.75 is within 0.3 points of
 # the best of 0, 0.25, 0.5, 0.75 and 1 in all eight settings of benchmarks/bench_decoding.py.
@@ -101,14 +101,13 @@ def fit_temperature(
     margins, paths, weights = margins[some], paths[some], weights[some]
     if margins.size < _SMALL:
         margins = margins.astype(np.float64)  # float32 goes to kernels
-    width, digits, _ = layout(trellis)
     detours = np.empty((len(paths), trellis.n_edges), np.float32)
     probabilities = np.empty(len(paths))
     parts = [slice(k, k + _PART) for k in range(0, len(paths), _PART)]
 
     def prepare(part: slice) -> None:
         costs = checked_costs(trellis, margins[part], loss)
-        calibrate.edge_detours(costs, width, digits, detours[part])
+        calibrate.edge_detours(costs, trellis.arrays, detours[part])
 
     in_threads(prepare, parts, n_jobs)
     shares = weights / weights.sum()
@@ -116,7 +115,7 @@ def fit_temperature(
     own = np.take_along_axis(detours, np.maximum(edges, 0), axis=1)
     right = ((own == 0) | (edges < 0)).all(axis=1)  # a best path makes no detour
     # Of n best paths that tie, as with a row without known features, one in n is the right one.
-    calibrate.best_path_probabilities(detours, width, digits, _COLD, probabilities)
+    calibrate.best_path_probabilities(detours, trellis.arrays, _COLD, probabilities)
     right = right * probabilities
     accuracy = float(shares @ right)
     n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
@@ -126,7 +125,7 @@ def fit_temperature(
         scale = np.float32(1 / temperature)
 
         def evaluate(part: slice) -> None:
-            of_part = detours[part], width, digits, scale, probabilities[part]
+            of_part = detours[part], trellis.arrays, scale, probabilities[part]
             calibrate.best_path_probabilities(*of_part)
 
         in_threads(evaluate, parts, n_jobs)

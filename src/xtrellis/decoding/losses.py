@@ -320,8 +320,7 @@ class VertexSoftmax:
         costs = np.empty(margins.shape, np.float32)
         kernels.vertex_softmax(
             np.ascontiguousarray(margins),
-            trellis.slice_width,
-            np.array(trellis.digits, np.int64),
+            trellis.arrays,
             scale.astype(np.float32),
             self.power,
             np.float32(self.normalisation),

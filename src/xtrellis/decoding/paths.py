@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .._arrays import FloatArray, IntArray
 from .._checks import checked_integer
-from ..graph.trellis import Trellis
+from ..graph.trellis import Trellis, TrellisArrays
 from .losses import DecodingLoss, Function, get_loss
 
 AnyLoss = str | Function | DecodingLoss
@@ -57,7 +57,7 @@ def shortest_paths(trellis: Trellis, costs: FloatArray) -> IntArray:
     from ..kernels import decode
 
     paths = np.empty(len(costs), dtype=np.int64)
-    decode.best_paths(costs, *layout(trellis), paths)
+    decode.best_paths(costs, trellis.arrays, paths)
     return paths
 
 
@@ -84,7 +84,7 @@ def k_best_paths(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis
+    >>> from xtrellis.graph import Trellis, TrellisArrays
     >>> from xtrellis.decoding import k_best_paths
     >>> trellis = Trellis(9, 2)
     >>> margins = np.linspace(-1, 1, trellis.n_edges)[np.newaxis]
@@ -111,7 +111,7 @@ def k_shortest_paths(
 
     paths = np.empty((len(costs), k), dtype=np.int64)
     above_best = np.empty((len(costs), k))
-    decode.k_best_paths(costs, *layout(trellis), paths, above_best)
+    decode.k_best_paths(costs, trellis.arrays, paths, above_best)
     return paths, above_best
 
 
@@ -125,7 +125,7 @@ def log_partition(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis
+    >>> from xtrellis.graph import Trellis, TrellisArrays
     >>> from xtrellis.decoding import log_partition
     >>> trellis = Trellis(1000, 10)
     >>> np.exp(log_partition(trellis, np.zeros((1, trellis.n_edges))))
@@ -135,8 +135,7 @@ def log_partition(
 
     costs = checked_costs(trellis, margins, loss)
     log_sums = np.empty(len(costs))
-    width, digits, _ = layout(trellis)
-    decode.log_partition(costs, width, digits, log_sums)
+    decode.log_partition(costs, trellis.arrays, log_sums)
     return log_sums
 
 
@@ -161,7 +160,7 @@ def path_log_probabilities(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis
+    >>> from xtrellis.graph import Trellis, TrellisArrays
     >>> from xtrellis.decoding import path_log_probabilities
     >>> trellis = Trellis(4, 2)
     >>> np.exp(path_log_probabilities(trellis, np.zeros((1, trellis.n_edges)), [[0, 3]]))
@@ -186,8 +185,7 @@ def log_probabilities(
     if edges.ndim == 2:
         edges, vertices = edges[:, np.newaxis], vertices[:, np.newaxis]
     result = np.empty((len(costs), edges.shape[1]))
-    width, digits, _ = layout(trellis)
-    decode.path_log_probabilities(costs, width, digits, vertices, edges, result)
+    decode.path_log_probabilities(costs, trellis.arrays, vertices, edges, result)
     return result[:, 0] if np.ndim(paths) == 1 else result
 
 
@@ -234,7 +232,6 @@ def checked_costs(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss) -> Fl
     return costs
 
 
-def layout(trellis: Trellis) -> tuple[int, IntArray, IntArray]:
-    """The trellis as the kernels take it: b, A and T."""
-    digits, counts = trellis.digits, trellis.path_counts
-    return trellis.slice_width, np.array(digits, np.int64), np.array(counts, np.int64)
+def layout(trellis: Trellis) -> tuple[TrellisArrays]:
+    """The trellis as the last argument of kernels that take one."""
+    return (trellis.arrays,)

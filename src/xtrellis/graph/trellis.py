@@ -44,6 +44,10 @@ class TrellisArrays(NamedTuple):
     exit_starts : ndarray of int64
         Number of the first exit of each slice.
     n_edges : int
+    slices : ndarray of int64, shape (n_slices + 2, 5)
+        One row for the source, for each slice and for the sink: its number of vertices, its first
+        edge to the next slice, its number of exits, the first of them, and the number of paths
+        from each of its vertices to the sink that go on to the next slice.
     """
 
     slice_width: int
@@ -51,6 +55,7 @@ class TrellisArrays(NamedTuple):
     path_counts: IntArray
     exit_starts: IntArray
     n_edges: int
+    slices: IntArray
 
 
 @dataclass(frozen=True)
@@ -193,13 +198,22 @@ class Trellis:
         >>> Trellis(9, 2).arrays.exit_starts
         array([13, 13, 13, 12])
         """
-        starts = [self.exit_start(index) for index in range(self.n_slices)]
+        exit_starts = [self.exit_start(index) for index in range(self.n_slices)]
+        inner_starts = [self.inner_start(index) for index in range(-1, self.n_slices - 1)]
+        columns = (
+            (1, *self.slice_sizes, 0),
+            (*inner_starts, exit_starts[-1], self.n_edges),  # the last slice has none
+            (0, *self.digits, 0),
+            (self.n_edges, *exit_starts, self.n_edges),
+            (*self.path_counts, 0),
+        )
         return TrellisArrays(
             self.slice_width,
             np.array(self.digits, np.int64),
             np.array(self.path_counts, np.int64),
-            np.array(starts, np.int64),
+            np.array(exit_starts, np.int64),
             self.n_edges,
+            np.column_stack(columns).astype(np.int64),
         )
 
     # ------------------------------------------------------------------ paths

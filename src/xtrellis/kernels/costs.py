@@ -3,6 +3,7 @@
 import numpy as np
 
 from ._jit import SUMS, kernel
+from .graph import exit_edge, first_edge, n_heads, n_slices, n_vertices
 
 
 @kernel(fastmath=SUMS, inline="always")
@@ -102,34 +103,29 @@ def scores_and_powers(margins, scale, power, scores, powers):
 
 
 @kernel(fastmath=SUMS)
-def vertex_softmax(margins, width, digits, scale, power, normalisation, costs):
+def vertex_softmax(margins, g, scale, power, normalisation, costs):
     """``normalisation log sum_s exp(z_s) - z_e``, s over the edges that leave the tail of e.
 
-    z are the scores of ``_scores``, with one scale an edge. Of all rows.
+    z are the scores of ``_scores``, with one scale per edge. For all rows.
     """
-    last = digits.size - 1
-    scores = np.empty(margins.shape[1], np.float32)
-    powers = np.empty(margins.shape[1], np.float32)
+    slices = g.slices
+    scores = np.empty(g.n_edges, np.float32)
+    powers = np.empty(g.n_edges, np.float32)
     for row in range(margins.shape[0]):
         safe = scores_and_powers(margins[row], scale, power, scores, powers)
-        exit_start = margins.shape[1]
-        for i in range(-1, last + 1):
-            n_exits = digits[i] if i >= 0 else 0
-            exit_start -= n_exits
-            start = width + i * width * width if i >= 0 else 0
-            size = 0 if i == last else width if i + 1 < last else digits[last]
-            for v in range(1 if i < 0 else digits[last] if i == last else width):
-                exit_edge = exit_start + v if v < n_exits else -1
+        for i in range(-1, n_slices(slices)):
+            size = n_heads(slices, i)
+            for v in range(n_vertices(slices, i)):
+                start, leaving = first_edge(slices, i, v), exit_edge(slices, i, v)
                 if safe:
-                    total = powers[exit_edge] if exit_edge >= 0 else np.float32(0)
+                    total = powers[leaving] if leaving >= 0 else np.float32(0)
                     for j in range(start, start + size):
                         total += powers[j]
                     norm = _log(total)
                 else:
-                    norm = _log_sum_exp(scores, start, size, exit_edge)
+                    norm = _log_sum_exp(scores, start, size, leaving)
                 norm *= normalisation
                 for j in range(start, start + size):
                     costs[row, j] = norm - scores[j]
-                if exit_edge >= 0:
-                    costs[row, exit_edge] = norm - scores[exit_edge]
-                start += size
+                if leaving >= 0:
+                    costs[row, leaving] = norm - scores[leaving]

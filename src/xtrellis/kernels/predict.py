@@ -8,7 +8,7 @@ import numpy as np
 
 from ._jit import SUMS, kernel
 from .costs import _log, exponential, scores_and_powers
-from .decode import _trace, _values
+from .decode import best_path, fill_values
 from .margins import one_row
 
 
@@ -25,15 +25,13 @@ def exponential_paths(
     bias,
     twins,
     originals,
-    width,
-    digits,
-    path_counts,
+    g,
     paths,
 ):
     """Path of least exponential loss of each row."""
     margins = np.empty(bias.size, np.float32)
     costs = np.empty(bias.size, np.float32)
-    best = np.empty((digits.size, width), np.float64)
+    best = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
         one_row(indices, data, start, stop, place, dense, starts, edges, values, bias, margins)
@@ -46,8 +44,8 @@ def exponential_paths(
             paths[i] = -1
             continue
         exponential(margins, costs)
-        _values(costs, width, digits, best)
-        paths[i] = _trace(costs, width, digits, path_counts, best)
+        fill_values(costs, g.slices, best)
+        paths[i] = best_path(costs, g.slices, best)
 
 
 @kernel(fastmath=SUMS)
@@ -66,12 +64,11 @@ def softmax_paths(
     scale,
     power,
     normalisation,
-    width,
-    digits,
-    path_counts,
+    g,
     paths,
 ):
     """Path of least cost of each row, under a softmax at every vertex."""
+    width, digits, path_counts = g.slice_width, g.digits, g.path_counts
     margins = np.empty(bias.size, np.float32)
     scores = np.empty(bias.size, np.float32)
     powers = np.empty(bias.size, np.float32)
@@ -180,7 +177,7 @@ def _best_head(scores, start, size, ahead):
 
 @kernel(fastmath=SUMS)
 def _softmax_trace(scores, width, digits, path_counts, values):
-    """Number of the path that ``values`` promise, walked from the source; as ``decode._trace``."""
+    """Number of the path that ``values`` promise, walked as by ``decode.best_path``."""
     last = digits.size - 1
     exit_start = scores.size
     start, size, v, number = 0, width, 0, 0
