@@ -29,8 +29,9 @@ from sklearn.utils.validation import (
 from ._arrays import IntArray, canonical_csr
 from ._checks import check_pruning, row_weights
 from ._threads import in_threads
-from .decoding.losses import DecodingLoss, VertexSoftmax, get_loss
-from .decoding.paths import k_best_paths, layout, path_log_probabilities, shortest_paths
+from .decoding.losses import DecodingLoss, get_loss
+from .decoding.paths import layout, likely_paths, path_log_probabilities, shortest_paths
+from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
@@ -144,8 +145,9 @@ class TrellisPredictor(RowClassifier):
         """
         parts = []
         for margins in self._margins(self._checked_rows(X)):
-            paths, _ = k_best_paths(self.trellis_, margins, k, self.loss_)
-            log_p = path_log_probabilities(self.trellis_, margins, paths, self.probability_loss_)
+            paths, log_p = likely_paths(
+                self.trellis_, margins, k, self.loss_, self.probability_loss_
+            )
             parts.append((self.assignment_.class_of_path[paths], np.exp(log_p)))
         codes, probabilities = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return self.classes_[codes], probabilities

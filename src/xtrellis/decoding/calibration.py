@@ -10,17 +10,18 @@ but no prediction, is chosen so that predictions are as often right as they clai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from .._arrays import FloatArray, IntArray
 from .._threads import in_threads
 from ..graph.trellis import Trellis
-from .losses import DecodingLoss, VertexSoftmax
+from .losses import DecodingLoss
+from .losses import Tempered as Tempered
 from .paths import checked_costs, path_log_probabilities
+from .vertex_losses import VertexSoftmax
 
 # Where fitting starts, and what holds without it. A normalisation of 0.75 is within 0.3 points of
 # the best of 0, 0.25, 0.5, 0.75 and 1 in all eight settings of benchmarks/bench_decoding.py.
@@ -32,22 +33,6 @@ _PART = 250  # of them that a thread takes at a time
 _SMALL = 2**18  # numbers: for fewer, NumPy is done before a kernel would be compiled
 _COLD = np.float32(1e6)  # 1 / T at which only paths without a detour have a probability
 _PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
-
-
-@dataclass(frozen=True)
-class Tempered:
-    """A decoding loss whose costs are divided by a temperature; its order of paths is the same."""
-
-    loss: DecodingLoss
-    temperature: float
-
-    def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
-        """Costs of the loss, divided by the temperature."""
-        return self.loss.edge_costs(trellis, margins) * float(1 / self.temperature)
-
-    def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-        """Total loss, divided by the temperature."""
-        return self.loss.total_loss(trellis, margins, paths) / self.temperature
 
 
 def fit_softmax(
@@ -162,21 +147,11 @@ def _choices(
     """
     taken = trellis.path_edges(paths)[:, step]
     rows = np.flatnonzero(taken >= 0)
-    taken = taken[rows]
-    if step == 0:
-        return margins[rows, : trellis.slice_width].astype(np.float64), taken, rows
-    index = step - 1
-    size = (*trellis.slice_sizes, 0)[step]
-    vertex = trellis.path_vertices(paths)[rows, index]
-    first = trellis.inner_start(index) + vertex * size
-    columns = first[:, np.newaxis] + np.arange(size)
-    inner = np.take_along_axis(margins[rows], columns, axis=1)
-    exits = trellis.exit_start(index) + np.minimum(vertex, max(trellis.digits[index] - 1, 0))
-    exits = np.minimum(exits, trellis.n_edges - 1)
-    leaving = np.where(vertex < trellis.digits[index], margins[rows, exits], -np.inf)
-    table = np.concatenate([inner, leaving[:, np.newaxis]], axis=1).astype(np.float64)
-    leaves = taken >= trellis.exit_start(trellis.n_slices - 1)  # exits have the highest numbers
-    return table, np.where(leaves, size, taken - first), rows
+    visited = trellis.path_vertices(paths)[rows, step - 1] if step else np.zeros(len(rows), int)
+    edges = trellis.leaving_edges(step - 1, visited)
+    table = np.take_along_axis(margins[rows], np.maximum(edges, 0), axis=1).astype(np.float64)
+    table[edges < 0] = -np.inf
+    return table, np.argmax(edges == taken[rows, np.newaxis], axis=1), rows
 
 
 def _softmax_loss(

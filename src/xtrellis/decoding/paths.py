@@ -3,7 +3,8 @@
 Sections 4 and 5 of the paper. ``losses`` turns margins into edge costs; the shortest path under
 them is the path of least total loss. The same recursion over the slices gives the k best paths
 and, read as ``p(path) ~ exp(-cost)``, the log-partition over all K paths and the probability of
-any path. All of it is O(|E|) = O(log K) a row; the recursion itself is in ``kernels/decode.py``.
+any path. All of it is O(|E|) per row, O(log K) at a fixed width; the recursion itself is in
+``kernels/decode.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from .._arrays import FloatArray, IntArray
 from .._checks import checked_integer
 from ..graph.trellis import Trellis, TrellisArrays
-from .losses import DecodingLoss, Function, get_loss
+from .losses import DecodingLoss, Function, Tempered, get_loss
 
 AnyLoss = str | Function | DecodingLoss
 
@@ -109,10 +110,33 @@ def k_shortest_paths(
     """The k paths of least cost for each row of checked edge costs, and what they cost above it."""
     from ..kernels import decode
 
+    if k == 1:  # a smaller kernel
+        return shortest_paths(trellis, costs)[:, np.newaxis], np.zeros((len(costs), 1))
     paths = np.empty((len(costs), k), dtype=np.int64)
     above_best = np.empty((len(costs), k))
     decode.k_best_paths(costs, trellis.arrays, paths, above_best)
     return paths, above_best
+
+
+def likely_paths(
+    trellis: Trellis,
+    margins: npt.ArrayLike,
+    k: int,
+    loss: DecodingLoss,
+    probability_loss: DecodingLoss,
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    """The k best paths of each row under ``loss``, and their log-probabilities under the other.
+
+    As :func:`k_best_paths` and :func:`path_log_probabilities`, but edge costs are computed once if
+    the losses are the same but for a temperature.
+    """
+    costs = checked_costs(trellis, margins, loss)
+    paths, _ = k_shortest_paths(trellis, costs, checked_k(k, trellis.n_classes))
+    if isinstance(probability_loss, Tempered) and probability_loss.loss == loss:
+        costs = probability_loss.temper(costs)
+    elif probability_loss != loss:
+        costs = checked_costs(trellis, margins, probability_loss)
+    return paths, log_probabilities(trellis, costs, paths)
 
 
 def log_partition(

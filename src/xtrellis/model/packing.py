@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..decoding import losses
-from ..decoding.calibration import Tempered
-from ..decoding.losses import DecodingLoss, LocalLoss, Loss, get_loss
+from ..decoding.losses import DecodingLoss, Loss, Tempered, get_loss
+from ..decoding.vertex_losses import LocalLoss
 from ..graph.assignment import given_assignment
 from ..graph.trellis import Trellis
 from ..learning import learners
