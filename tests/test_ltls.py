@@ -9,8 +9,9 @@ from strategies import graphs
 from xtrellis import LTLSClassifier
 from xtrellis._arrays import canonical_csr
 from xtrellis.decoding.paths import best_paths, layout
-from xtrellis.graph import GreedyAssignment, Trellis
+from xtrellis.graph import Trellis
 from xtrellis.kernels.joint import path_edges
+from xtrellis.learning import GreedyAssignment
 from xtrellis.learning.rows import online_rows, visiting_order
 from xtrellis.ltls import train_jointly
 

@@ -187,7 +187,7 @@ class TrellisClassifier(TrellisPredictor):
 
     @property
     def _code(self) -> Code:
-        return "ternary" if self.training == "local" else "binary"
+        return "local" if self.training == "local" else "independent"
 
     # ------------------------------------------------------------------ training
 
@@ -290,7 +290,7 @@ class TrellisClassifier(TrellisPredictor):
         """Keep what was trained; losses are the default ones until they are fitted."""
         self.weights_, self.history_ = weights, history
         if isinstance(self.decoding, str) and self.decoding == "auto":
-            self.loss_ = calibration.LOCAL if self._code == "ternary" else get_loss("exponential")
+            self.loss_ = calibration.LOCAL if self._code == "local" else get_loss("exponential")
         else:
             self.loss_ = get_loss(self.decoding, code=self._code)
         self.temperature_, self.held_out_loss_ = 1.0, np.nan
@@ -301,7 +301,7 @@ class TrellisClassifier(TrellisPredictor):
         if len(paths) == 0:
             return
         given = (self.trellis_, margins, paths, weights)
-        if self._code == "ternary" and isinstance(self.decoding, str) and self.decoding == "auto":
+        if self._code == "local" and isinstance(self.decoding, str) and self.decoding == "auto":
             self.loss_ = calibration.fit_softmax(*given, self.n_jobs)
         self.temperature_ = calibration.fit_temperature(*given, self.loss_, self.n_jobs)
         self.probability_loss_ = calibration.Tempered(self.loss_, self.temperature_)

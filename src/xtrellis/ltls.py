@@ -22,8 +22,9 @@ from .base import TrellisPredictor, all_or_nothing
 from .decoding import calibration
 from .decoding.losses import get_loss
 from .decoding.paths import layout
-from .graph.assignment import GreedyAssignment, PathAssignment
+from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
+from .learning.greedy import GreedyAssignment
 from .learning.rows import TrainingRows, hold_out_rows, prepare_rows, visiting_order
 from .learning.training import History
 from .model.weights import EdgeWeights, finish_block, join_blocks
@@ -93,7 +94,7 @@ class LTLSClassifier(TrellisPredictor):
         X, codes, weights = self._encode(X, y, sample_weight)
         rng = check_random_state(self.random_state)
         self.trellis_ = Trellis(len(self.classes_), self.slice_width)
-        self.code_ = "binary"
+        self.code_ = "independent"
         self.temperature_, self.loss_ = 1.0, get_loss("squared")
         self.probability_loss_ = get_loss("log")
         held_out = hold_out_rows(codes, self.calibration, rng)

@@ -20,7 +20,7 @@ from xtrellis.decoding.losses import Tempered
 from xtrellis.decoding.paths import likely_paths
 from xtrellis.graph import Trellis, codewords
 
-CODES = ["binary", "ternary"]
+CODES = ["independent", "local"]
 
 
 def custom_loss(z):

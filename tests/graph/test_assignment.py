@@ -8,9 +8,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from strategies import graphs
-from xtrellis.decoding import k_best_paths
 from xtrellis.graph import (
-    GreedyAssignment,
     Trellis,
     given_assignment,
     random_assignment,
@@ -68,13 +66,13 @@ def test_exit_first_order(graph):
     assert keys == sorted(keys)
 
 
-@pytest.mark.parametrize("laying", ["depth_first", "exit_first"])
-def test_similarity_keeps_groups_together(laying):
+@pytest.mark.parametrize("path_order", ["depth_first", "exit_first"])
+def test_similarity_keeps_groups_together(path_order):
     X, y, group = clustered_data(n_groups=12, classes_a_group=10)
     trellis = Trellis(120, 5)
-    assignment = similarity_assignment(trellis, X, y, laying=laying, random_state=0)
+    assignment = similarity_assignment(trellis, X, y, path_order=path_order, random_state=0)
     assert_inverse(assignment, 120)
-    order = np.arange(120) if laying == "depth_first" else exit_first(trellis)
+    order = np.arange(120) if path_order == "depth_first" else exit_first(trellis)
     in_order = group[assignment.class_of_path[order]]
     # About 108 at random, 11 at best; more where groups are cut to share the first vertex.
     assert (np.diff(in_order) != 0).sum() <= 25
@@ -139,28 +137,6 @@ def test_similarity_of_classes_without_rows_or_features():
     assert_inverse(similarity_assignment(Trellis(6, 2), np.zeros((4, 2)), [0, 1, 2, 3]), 6)
 
 
-def test_greedy_hands_out_the_best_free_path():
-    trellis = Trellis(50, 4)
-    f = np.random.default_rng(0).standard_normal(trellis.n_edges)
-    ranking = k_best_paths(trellis, f[np.newaxis], 50, "squared")[0][0]
-    greedy = GreedyAssignment(trellis, n_candidates=20)
-    given_out = [greedy.assign(label, f) for label in range(50)]
-    np.testing.assert_array_equal(given_out[:20], ranking[:20])
-    # None of the best 20 is free any more: the lowest free number.
-    np.testing.assert_array_equal(given_out[20:], np.sort(ranking[20:]))
-    assert greedy.assign(3, -f) == ranking[3]
-    assert_inverse(greedy.finish(), 50)
-
-
-def test_greedy_gives_classes_never_seen_what_is_left():
-    trellis = Trellis(10, 3)
-    greedy = GreedyAssignment(trellis)
-    path = greedy.assign(7, np.ones(trellis.n_edges))
-    assignment = greedy.finish()
-    assert_inverse(assignment, 10)
-    assert assignment.path_of_class[7] == path
-
-
 @pytest.mark.parametrize(
     ("permutation", "message"),
     [
@@ -179,7 +155,7 @@ def test_bad_permutations(permutation, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"laying": "sideways"}, "laying must be .* got 'sideways'"),
+        ({"path_order": "sideways"}, "path_order must be .* got 'sideways'"),
         ({"y": [0, 1, 2]}, "inconsistent numbers of samples"),
         ({"y": [0, 1, 2, 4]}, "y must hold integers from 0 to 3, got 4"),
         (
@@ -195,14 +171,3 @@ def test_bad_similarity_input(arguments, message):
         similarity_assignment(
             **{"trellis": Trellis(4, 2), "X": np.eye(4), "y": [0, 1, 2, 3]} | arguments
         )
-
-
-def test_bad_greedy_input():
-    with pytest.raises(ValueError, match="label must be from 0 to 3, got 4"):
-        GreedyAssignment(Trellis(4, 2)).assign(4, np.zeros(9))
-    with pytest.raises(TypeError, match=r"label must be an integer, got 1\.5"):
-        GreedyAssignment(Trellis(4, 2)).assign(1.5, np.zeros(9))
-    with pytest.raises(ValueError, match=r"one row, shape \(9,\), got shape \(1, 9\)"):
-        GreedyAssignment(Trellis(4, 2)).assign(1, np.zeros((1, 9)))
-    with pytest.raises(ValueError, match="n_candidates must be at least 1, got 0"):
-        GreedyAssignment(Trellis(4, 2), n_candidates=0)

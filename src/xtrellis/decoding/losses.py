@@ -202,7 +202,7 @@ class Tempered:
 
 
 def get_loss(
-    loss: str | Function | DecodingLoss, code: Code = "binary"
+    loss: str | Function | DecodingLoss, code: Code = "independent"
 ) -> Loss | LocalLoss | PathHinge | VertexSoftmax | DecodingLoss:
     """Decoding loss by name, or made of a function of the margin.
 
@@ -210,9 +210,9 @@ def get_loss(
     ----------
     loss : str, callable or decoding loss
         ``"exponential"``, ``"squared"``, ``"log"``, ``"hinge"`` or ``"squared_hinge"``; with the
-        ternary code also ``"cubed_hinge"`` and ``"softmax"``; or a vectorised function L(z). A
+        local code also ``"cubed_hinge"`` and ``"softmax"``; or a vectorised function L(z). A
         decoding loss, an object with ``edge_costs`` and ``total_loss``, is returned as it is.
-    code : {"binary", "ternary"}, default="binary"
+    code : {"independent", "local"}, default="independent"
         The paper's code, or that of local training.
 
     Examples
@@ -220,33 +220,33 @@ def get_loss(
     >>> from xtrellis.decoding import get_loss
     >>> get_loss("exponential").name
     'exponential'
-    >>> get_loss("softmax", code="ternary")
+    >>> get_loss("softmax", code="local")
     VertexSoftmax(temperature=0.25, power=0, normalisation=1.0)
     >>> get_loss(lambda z: (1 - z) ** 4).name
     '<lambda>'
     """
-    if code not in ("binary", "ternary"):
-        raise ValueError(f"code must be 'binary' or 'ternary', got {code!r}")
+    if code not in ("independent", "local"):
+        raise ValueError(f"code must be 'independent' or 'local', got {code!r}")
     if isinstance(loss, type):
         raise ValueError(f"loss must be a loss, not a class: try {loss.__name__}()")
     if not isinstance(loss, str):
         if isinstance(loss, Loss):
-            return LocalLoss(loss) if code == "ternary" else loss
+            return LocalLoss(loss) if code == "local" else loss
         if hasattr(loss, "edge_costs") and hasattr(loss, "total_loss"):
             return loss
         if not callable(loss):
             raise ValueError(f"loss must be a name or a function of the margin, got {loss!r}")
         found = Loss(getattr(loss, "__name__", "custom"), loss)
-    elif code == "ternary" and loss == "cubed_hinge":
+    elif code == "local" and loss == "cubed_hinge":
         return PathHinge()
-    elif code == "ternary" and loss == "softmax":
+    elif code == "local" and loss == "softmax":
         return VertexSoftmax()
     elif loss not in _LOSSES:
-        names = [*_LOSSES, *(["cubed_hinge", "softmax"] if code == "ternary" else [])]
+        names = [*_LOSSES, *(["cubed_hinge", "softmax"] if code == "local" else [])]
         raise ValueError(f"loss must be one of {', '.join(names)}; or a function; got {loss!r}")
     else:
         found = _LOSSES[loss]
-    return LocalLoss(found) if code == "ternary" else found
+    return LocalLoss(found) if code == "local" else found
 
 
 def _as_floats(values: npt.ArrayLike, name: str = "margins") -> FloatArray:

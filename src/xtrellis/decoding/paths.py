@@ -33,7 +33,7 @@ def best_paths(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "expone
         Margin of each edge's learner.
     loss : str, callable or decoding loss, default="exponential"
         See :func:`~xtrellis.decoding.get_loss`; for locally trained edges pass
-        ``get_loss(name, code="ternary")``, :class:`~xtrellis.decoding.PathHinge` or
+        ``get_loss(name, code="local")``, :class:`~xtrellis.decoding.PathHinge` or
         :class:`~xtrellis.decoding.VertexSoftmax`.
 
     Returns

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LocalLoss:
-    """A loss of the margin, decoded with the ternary code of local training.
+    """A loss of the margin, decoded with the local code.
 
     Examples
     --------
     >>> import numpy as np
     >>> from xtrellis.graph import Trellis
     >>> from xtrellis.decoding import get_loss
-    >>> loss = get_loss("hinge", code="ternary")
+    >>> loss = get_loss("hinge", code="local")
     >>> loss.edge_costs(Trellis(2, 2), np.array([[2.0, -1.0, 0.5, 0.0, 1.0]]))
     array([[-2. ,  3. , -0.5,  0. , -1. ]])
     """
@@ -58,7 +58,7 @@ class LocalLoss:
 
     def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
         """``sum_j L(M_j f_j)`` of one path a row, with L(0) where M_j = 0."""
-        words = codewords(trellis, paths, code="ternary")
+        words = codewords(trellis, paths, code="local")
         return self.loss(words * margins).sum(axis=1, dtype=np.float64)
 
 

@@ -171,34 +171,34 @@ def cluster_sums(vectors, cluster, sums):
 
 
 @kernel(fastmath=SUMS)
-def two_best(likeness, waiting, room, wish, lead):
-    """For each row that waits, the cluster with room it is most like, and by how much more."""
+def two_best(likeness, waiting, capacity, preferred, gap):
+    """For each waiting row the open cluster that it is most like, and the gap to the second one."""
     for q in range(waiting.size):
         i = waiting[q]
         best, second, at = np.float32(-2), np.float32(-2), -1  # below every cosine
-        for c in range(room.size):
+        for c in range(capacity.size):
             value = likeness[i, c]
-            if room[c] > 0 and value > second:
+            if capacity[c] > 0 and value > second:
                 if value > best:
                     best, second, at = value, best, c
                 else:
                     second = value
-        wish[q] = at
-        lead[q] = best - second
+        preferred[q] = at
+        gap[q] = best - second
 
 
 @kernel(fastmath=SUMS)
-def seat(waiting, turn, wish, room, cluster, later):
-    """Give the rows, in turn, the cluster they wish if it has room; list the others in ``later``.
+def assign(waiting, turn, preferred, capacity, cluster, later):
+    """Assign the rows, in turn, to their preferred clusters; list the others in ``later``.
 
     Returns how many those are.
     """
     n_later = 0
     for q in turn:
         i = waiting[q]
-        if room[wish[q]] > 0:
-            room[wish[q]] -= 1
-            cluster[i] = wish[q]
+        if capacity[preferred[q]] > 0:
+            capacity[preferred[q]] -= 1
+            cluster[i] = preferred[q]
         else:
             later[n_later] = i
             n_later += 1

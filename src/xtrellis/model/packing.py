@@ -100,7 +100,7 @@ def unpack(arrays: Arrays, facts: Facts, verify: bool = True) -> Any:
     trellis = Trellis(_integer(facts["n_classes"]), _integer(facts["slice_width"]))
     model.trellis_ = trellis
     model.n_features_in_ = _integer(facts["n_features"])
-    if facts["code"] not in ("binary", "ternary"):
+    if facts["code"] not in ("independent", "local"):
         raise ModelFileError(f"its code is unknown: {facts['code']!r}")
     model.code_ = facts["code"]
     model.weights_ = _unpack_weights(arrays, trellis.n_edges, model.n_features_in_, verify)
@@ -343,7 +343,7 @@ def _pack_loss(loss: DecodingLoss) -> Facts:
         except ValueError:
             known = False
         if known:
-            code = "ternary" if isinstance(loss, LocalLoss) else "binary"
+            code = "local" if isinstance(loss, LocalLoss) else "independent"
             return {"name": named.name, "code": code}
     if type(loss).__name__ in _LOSSES:
         return {"type": type(loss).__name__, **dataclasses.asdict(loss)}  # type: ignore[call-overload]
