@@ -58,14 +58,14 @@ def all_paths(n_classes, width):
 
 
 @lru_cache(maxsize=256)
-def coding_matrix(n_classes, width, code="binary"):
+def coding_matrix(n_classes, width, code="independent"):
     """The K x |E| matrix of codewords."""
     edges = graph_edges(n_classes, width)
     paths = all_paths(n_classes, width)
     tails = [tail for tail, _ in edges]
-    matrix = np.full((len(paths), len(edges)), -1 if code == "binary" else 0)
+    matrix = np.full((len(paths), len(edges)), -1 if code == "independent" else 0)
     for word, path in zip(matrix, paths, strict=True):
-        if code == "ternary":
+        if code == "local":
             visited = {edges[number][0] for number in path}
             word[[tail in visited for tail in tails]] = -1
         word[list(path)] = 1

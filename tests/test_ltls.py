@@ -10,8 +10,9 @@ from xtrellis import LTLSClassifier
 from xtrellis._arrays import canonical_csr
 from xtrellis.decoding.paths import best_paths, layout
 from xtrellis.fitting import LabelledRows
-from xtrellis.graph import GreedyAssignment, Trellis
+from xtrellis.graph import Trellis
 from xtrellis.kernels.joint import path_edges
+from xtrellis.learning.greedy import GreedyAssignment
 from xtrellis.learning.rows import visiting_order
 from xtrellis.ltls import train_jointly
 

@@ -173,7 +173,7 @@ class TrellisPredictor(RowClassifier):
 
     @property
     def code_(self) -> Code:
-        """The paper's code, "binary", or that of local training, "ternary"."""
+        """The paper's code, "independent", or that of local training, "local"."""
         return self.model_.code
 
     # ------------------------------------------------------------------ prediction

@@ -177,7 +177,7 @@ def learner_of(estimator: TrellisClassifier) -> Learner:
 
 def code_of(estimator: TrellisClassifier) -> Code:
     """The code that edges trained in this way form."""
-    return "ternary" if estimator.training == "local" else "binary"
+    return "local" if estimator.training == "local" else "independent"
 
 
 def decodes_automatically(estimator: TrellisClassifier) -> bool:
@@ -371,7 +371,7 @@ def uncalibrated(
     if not decodes_automatically(estimator):
         loss = get_loss(estimator.decoding, code=code)
     else:
-        loss = calibration.LOCAL if code == "ternary" else get_loss("exponential")
+        loss = calibration.LOCAL if code == "local" else get_loss("exponential")
     model = TrellisModel(
         classes, trellis, assignment, weights, loss, calibration.Tempered(loss, 1.0), code
     )
@@ -418,7 +418,7 @@ def _with_fitted_loss(
     estimator: TrellisClassifier, model: TrellisModel, data: LabelledRows
 ) -> TrellisModel:
     """The model with the softmax that suits its weights best, if the loss is left to us."""
-    if model.code != "ternary" or not decodes_automatically(estimator):
+    if model.code != "local" or not decodes_automatically(estimator):
         return model
     paths = model.assignment.path_of_class[data.y_encoded]
     rows = model.weights, data.X, paths, data.sample_weight

@@ -19,10 +19,10 @@ from ._progress import training_progress
 from .base import TrellisPredictor, built_aside
 from .decoding import calibration
 from .decoding.losses import get_loss
-from .decoding.paths import layout
 from .fitting import LabelledRows, labelled_rows
-from .graph.assignment import GreedyAssignment, PathAssignment
+from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
+from .learning.greedy import GreedyAssignment
 from .learning.rows import hold_out_rows, shuffled_rows, visiting_order
 from .learning.training import History, Report, run_epochs
 from .model.weights import EdgeWeights, finish_block, gather_blocks
@@ -125,7 +125,7 @@ class LTLSClassifier(TrellisPredictor):
             weights,
             get_loss("squared"),
             probability_loss,
-            "binary",
+            "independent",
         )
         return model, history
 

@@ -27,7 +27,6 @@ from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import (
     checked_costs,
     k_shortest_paths,
-    layout,
     log_probabilities,
     shortest_paths,
 )
@@ -55,7 +54,7 @@ class TrellisModel:
         What paths are compared by.
     calibration : BestPaths or Tempered
         How costs become probabilities: those of the best paths, or of all.
-    code : {"binary", "ternary"}
+    code : {"independent", "local"}
         The paper's code, or that of local training.
     """
 
@@ -131,7 +130,7 @@ class TrellisModel:
     @property
     def is_lazy(self) -> bool:
         """Whether paths are found from the margins of a few vertices; see ``kernels.lazy``."""
-        return self.code == "ternary" and is_bounded(self.loss) and not self.weights.nonlinear
+        return self.code == "local" and is_bounded(self.loss) and not self.weights.nonlinear
 
     def k_best(
         self, X: Any, k: int
@@ -176,7 +175,7 @@ class TrellisModel:
             X.data,
             self.weights.arrays,
             *self.weights.twins,
-            *layout(self.trellis),
+            self.trellis.arrays,
             found,
         )
         for row in np.flatnonzero(found < 0):  # margins too extreme for the kernel

@@ -16,7 +16,7 @@ from xtrellis.decoding import (
     path_log_probabilities,
 )
 from xtrellis.decoding.calibration import Tempered, _choices, fit_softmax, fit_temperature
-from xtrellis.decoding.paths import layout, shortest_paths
+from xtrellis.decoding.paths import shortest_paths
 from xtrellis.graph import Trellis
 from xtrellis.kernels import calibrate
 
@@ -42,16 +42,15 @@ def test_path_temperature_is_recovered(temperature):
 def test_detours_give_the_probability_of_the_best_path(graph, temperature, size):
     trellis = Trellis(*graph)
     costs = size * np.random.default_rng(0).standard_normal((4, trellis.n_edges))
-    width, digits, _ = layout(trellis)
     detours, found = np.empty(costs.shape, np.float32), np.empty(4)
-    calibrate.edge_detours(costs, width, digits, detours)
+    calibrate.edge_detours(costs, trellis.arrays, detours)
     assert (detours >= 0).all()
     best = shortest_paths(trellis, costs)
     taken = trellis.path_edges(best)
     assert all(
         (row[edges[edges >= 0]] == 0).all() for row, edges in zip(detours, taken, strict=True)
     )
-    calibrate.best_path_probabilities(detours, width, digits, np.float32(1 / temperature), found)
+    calibrate.best_path_probabilities(detours, trellis.arrays, np.float32(1 / temperature), found)
     log_p = path_log_probabilities(trellis, -costs / temperature, best, "log")
     np.testing.assert_allclose(found, np.exp(log_p), rtol=1e-3)
 

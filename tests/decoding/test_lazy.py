@@ -34,7 +34,7 @@ def model_with(trellis, loss, seed, tied=False, parts=1):
     weights = gather_blocks(blocks, groups, 12, np.ones(trellis.n_edges, np.float32))
     assignment = random_assignment(trellis, np.random.RandomState(seed))
     classes = np.arange(trellis.n_classes)
-    return TrellisModel(classes, trellis, assignment, weights, loss, BestPaths(), "ternary")
+    return TrellisModel(classes, trellis, assignment, weights, loss, BestPaths(), "local")
 
 
 def rows(seed, tied=False, n=6):
@@ -128,5 +128,5 @@ def test_which_losses_are_bounded():
     assert not is_bounded(VertexSoftmax(0.5, power=0, normalisation=0.9))
     for name in ("exponential", "hinge", "squared"):
         assert not is_bounded(get_loss(name))
-        assert not is_bounded(get_loss(name, code="ternary"))
+        assert not is_bounded(get_loss(name, code="local"))
     assert not is_bounded(PathHinge(2.5))

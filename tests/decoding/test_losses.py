@@ -55,21 +55,21 @@ def test_costs_are_finite_and_keep_the_order_of_margins(name, dtype):
 
 @pytest.mark.parametrize("name", TERNARY)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ternary_costs_are_finite(name, dtype):
+def test_local_costs_are_finite(name, dtype):
     trellis = Trellis(400, 20)
     f = np.random.default_rng(0).uniform(-1e4, 1e4, (20, trellis.n_edges)).astype(dtype)
-    costs = get_loss(name, code="ternary").edge_costs(trellis, f)
+    costs = get_loss(name, code="local").edge_costs(trellis, f)
     assert np.isfinite(costs).all()
     assert np.isfinite(costs.sum(axis=1)).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data(), graph=graphs(max_classes=60))
-def test_ternary_costs_add_up_to_the_total_loss(name, data, graph):
+def test_local_costs_add_up_to_the_total_loss(name, data, graph):
     trellis = Trellis(*graph)
     f = data.draw(margins(trellis.n_edges, n_rows=2, max_magnitude=50.0))
-    expected = oracle.total_losses(oracle.coding_matrix(*graph, "ternary"), f, oracle.LOSSES[name])
-    loss = get_loss(name, code="ternary")
+    expected = oracle.total_losses(oracle.coding_matrix(*graph, "local"), f, oracle.LOSSES[name])
+    loss = get_loss(name, code="local")
     costs = loss.edge_costs(trellis, f)
     at_zero = float(oracle.LOSSES[name](np.zeros(1))[0])
     for row in range(2):
@@ -117,7 +117,7 @@ def test_float32_margins_give_float32_costs():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("code", ["binary", "ternary"])
+@pytest.mark.parametrize("code", ["independent", "local"])
 def test_one_huge_margin_in_float32(name, code):
     """A single large margin of either sign: costs stay finite and follow the definition."""
     trellis = Trellis(100, 5)
@@ -157,7 +157,7 @@ def test_any_function_is_a_loss():
     assert loss.name == "quartic"
     np.testing.assert_allclose(loss.edge_costs(Trellis(2, 2), f), quartic(f) - quartic(-f))
     assert get_loss(loss) is loss
-    assert get_loss(loss, code="ternary").loss is loss
+    assert get_loss(loss, code="local").loss is loss
 
 
 def test_a_loss_may_return_booleans():
@@ -172,7 +172,7 @@ def test_a_loss_may_return_booleans():
         (lambda: get_loss("cosine"), "loss must be one of exponential, .* got 'cosine'"),
         (lambda: get_loss("softmax"), "loss must be one of .* got 'softmax'"),
         (lambda: get_loss(3), "loss must be a name or a function of the margin, got 3"),
-        (lambda: get_loss("log", code="gray"), "code must be 'binary' or 'ternary', got 'gray'"),
+        (lambda: get_loss("log", code="gray"), "code must be 'independent' or 'local', got 'gray'"),
         (lambda: VertexSoftmax(0.0), "temperature must be positive and finite, got 0.0"),
         (lambda: VertexSoftmax("1"), "temperature must be positive and finite, got '1'"),
         (lambda: PathHinge("a"), "power must be positive and finite, got 'a'"),
@@ -205,7 +205,7 @@ def quartic(z):
 
 
 @pytest.mark.parametrize("loss", [*NAMES, quartic])
-@pytest.mark.parametrize("code", ["binary", "ternary"])
+@pytest.mark.parametrize("code", ["independent", "local"])
 def test_copies_are_equal(loss, code):
     loss = get_loss(loss, code=code)
     assert copy.deepcopy(loss) == loss

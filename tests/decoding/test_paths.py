@@ -16,9 +16,11 @@ from xtrellis.decoding import (
     log_partition,
     path_log_probabilities,
 )
+from xtrellis.decoding.losses import Tempered
+from xtrellis.decoding.paths import likely_paths
 from xtrellis.graph import Trellis, codewords
 
-CODES = ["binary", "ternary"]
+CODES = ["independent", "local"]
 
 
 def custom_loss(z):
@@ -283,3 +285,33 @@ def test_hamming_decoding_is_the_loss_of_signs():
     distances = (np.sign(margins)[:, np.newaxis] != words).sum(axis=2)
     found = best_paths(trellis, margins, lambda z: (1 - np.sign(z)) / 2)
     np.testing.assert_array_equal(distances[np.arange(40), found], distances.min(axis=1))
+
+
+class CountedLoss:
+    """The log loss, counting how often costs are asked for."""
+
+    calls = 0
+
+    def edge_costs(self, trellis, margins):
+        self.calls += 1
+        return get_loss("log").edge_costs(trellis, margins)
+
+    def total_loss(self, trellis, margins, paths):
+        return get_loss("log").total_loss(trellis, margins, paths)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_likely_paths_compute_costs_once(k):
+    trellis = Trellis(105, 5)
+    margins = np.random.default_rng(0).standard_normal((6, trellis.n_edges))
+    loss = CountedLoss()
+    for probability_loss in (loss, Tempered(loss, 0.5)):
+        loss.calls = 0
+        paths, log_p = likely_paths(trellis, margins, k, loss, probability_loss)
+        assert loss.calls == 1
+        np.testing.assert_array_equal(paths, k_best_paths(trellis, margins, k, loss)[0])
+        expected = path_log_probabilities(trellis, margins, paths, probability_loss)
+        np.testing.assert_array_equal(log_p, expected)
+    other = get_loss("exponential")
+    paths, log_p = likely_paths(trellis, margins, k, loss, other)
+    np.testing.assert_array_equal(log_p, path_log_probabilities(trellis, margins, paths, other))

@@ -8,9 +8,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from strategies import graphs
-from xtrellis.decoding import k_best_paths
 from xtrellis.graph import (
-    GreedyAssignment,
     Trellis,
     given_assignment,
     random_assignment,
@@ -139,28 +137,6 @@ def test_similarity_of_classes_without_rows_or_features():
     assert_inverse(similarity_assignment(Trellis(6, 2), np.zeros((4, 2)), [0, 1, 2, 3]), 6)
 
 
-def test_greedy_hands_out_the_best_free_path():
-    trellis = Trellis(50, 4)
-    f = np.random.default_rng(0).standard_normal(trellis.n_edges)
-    ranking = k_best_paths(trellis, f[np.newaxis], 50, "squared")[0][0]
-    greedy = GreedyAssignment(trellis, n_candidates=20)
-    given_out = [greedy.assign(label, f) for label in range(50)]
-    np.testing.assert_array_equal(given_out[:20], ranking[:20])
-    # None of the best 20 is free any more: the lowest free number.
-    np.testing.assert_array_equal(given_out[20:], np.sort(ranking[20:]))
-    assert greedy.assign(3, -f) == ranking[3]
-    assert_inverse(greedy.finish(), 50)
-
-
-def test_greedy_gives_classes_never_seen_what_is_left():
-    trellis = Trellis(10, 3)
-    greedy = GreedyAssignment(trellis)
-    path = greedy.assign(7, np.ones(trellis.n_edges))
-    assignment = greedy.finish()
-    assert_inverse(assignment, 10)
-    assert assignment.path_of_class[7] == path
-
-
 @pytest.mark.parametrize(
     ("permutation", "message"),
     [
@@ -195,14 +171,3 @@ def test_bad_similarity_input(arguments, message):
         similarity_assignment(
             **{"trellis": Trellis(4, 2), "X": np.eye(4), "y": [0, 1, 2, 3]} | arguments
         )
-
-
-def test_bad_greedy_input():
-    with pytest.raises(ValueError, match="label must be from 0 to 3, got 4"):
-        GreedyAssignment(Trellis(4, 2)).assign(4, np.zeros(9))
-    with pytest.raises(TypeError, match=r"label must be an integer, got 1\.5"):
-        GreedyAssignment(Trellis(4, 2)).assign(1.5, np.zeros(9))
-    with pytest.raises(ValueError, match=r"one row, shape \(9,\), got shape \(1, 9\)"):
-        GreedyAssignment(Trellis(4, 2)).assign(1, np.zeros((1, 9)))
-    with pytest.raises(ValueError, match="n_candidates must be at least 1, got 0"):
-        GreedyAssignment(Trellis(4, 2), n_candidates=0)

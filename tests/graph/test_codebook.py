@@ -9,7 +9,7 @@ from strategies import graphs
 from xtrellis.graph import Trellis, codewords, hamming_distance, minimum_distance
 
 
-@pytest.mark.parametrize("code", ["binary", "ternary"])
+@pytest.mark.parametrize("code", ["independent", "local"])
 @given(graph=graphs(max_classes=150))
 def test_codewords_are_the_rows_of_the_coding_matrix(code, graph):
     trellis = Trellis(*graph)
@@ -40,13 +40,13 @@ def test_minimum_distance_of_all_graphs_up_to_200_classes():
             assert minimum_distance(trellis) == distances.min(), (n_classes, width)
 
 
-def test_minimum_distance_of_the_ternary_code():
+def test_minimum_distance_of_the_local_code():
     for n_classes in range(2, 61):
         for width in range(2, n_classes + 1):
-            matrix = oracle.coding_matrix(n_classes, width, "ternary")
+            matrix = oracle.coding_matrix(n_classes, width, "local")
             distances = (matrix.shape[1] - matrix @ matrix.T) / 2
             np.fill_diagonal(distances, np.inf)
-            found = minimum_distance(Trellis(n_classes, width), code="ternary")
+            found = minimum_distance(Trellis(n_classes, width), code="local")
             assert found == distances.min(), (n_classes, width)
 
 
@@ -65,7 +65,7 @@ def test_one_vs_rest_repeats_its_columns():
 
 
 def test_unknown_code():
-    with pytest.raises(ValueError, match="code must be 'binary' or 'ternary', got 'gray'"):
+    with pytest.raises(ValueError, match="code must be 'independent' or 'local', got 'gray'"):
         codewords(Trellis(4, 2), [0], code="gray")
-    with pytest.raises(ValueError, match="code must be 'binary' or 'ternary', got 'gray'"):
+    with pytest.raises(ValueError, match="code must be 'independent' or 'local', got 'gray'"):
         minimum_distance(Trellis(4, 2), code="gray")

@@ -1,6 +1,7 @@
 """The graph: the paper's tables and worked example, and arithmetic against enumeration."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 import oracle
 from strategies import graphs
 from xtrellis.graph import Trellis
+from xtrellis.kernels import graph as kernels
 
 # The tables of E.1 and E.5: (data, K, d), and the model sizes of W-LTLS as printed. Their MB is
 # 2**20 bytes, their GB a thousand of it.
@@ -55,11 +57,11 @@ def test_sector_edge_counts():
 def test_worked_example_of_appendix_c():
     trellis = Trellis(9, 2)
     assert trellis.n_edges == 14
-    assert trellis.slice_edges(2).tolist() == [10, 11]
     # S(e) of equation (5): the edges that leave the same slice, for an exit also all later ones.
-    assert trellis.slice_edges(1).tolist() == [6, 7, 8, 9]  # S(e6)
-    assert trellis.slice_edges(0).tolist() == [2, 3, 4, 5, 13]  # S(e2)
-    assert trellis.slice_edges(3).tolist() == [12]  # S(e12)
+    assert trellis.leaving_edges(2, [0, 1]).tolist() == [[10, -1], [11, -1]]
+    assert trellis.leaving_edges(1, [0, 1]).tolist() == [[6, 7, -1], [8, 9, -1]]  # S(e6)
+    assert trellis.leaving_edges(0, [0, 1]).tolist() == [[2, 3, 13], [4, 5, -1]]  # S(e2)
+    assert trellis.leaving_edges(3, [0]).tolist() == [[12]]  # S(e12)
     sets = oracle.conflicting_edges(9, 2)
     assert sets[6] == {6, 7, 8, 9}
     assert sets[2] == {2, 3, 4, 5, 13}
@@ -93,8 +95,33 @@ def test_edges_and_slices_match_the_construction(graph):
         names |= {1 + i * trellis.slice_width + v: (i, v) for v in range(size)}
     tails, heads = trellis.endpoints()
     assert [(names[t], names[h]) for t, h in zip(tails, heads, strict=True)] == expected
-    leaving = np.concatenate([trellis.slice_edges(i) for i in range(-1, trellis.n_slices)])
-    assert sorted(leaving) == list(range(trellis.n_edges))
+    for i, size in enumerate((1, *trellis.slice_sizes), start=-1):
+        for v in range(size):
+            tail = 0 if i < 0 else 1 + i * trellis.slice_width + v
+            assert trellis.vertex_edges(i, v).tolist() == np.flatnonzero(tails == tail).tolist()
+
+
+@given(graphs())
+def test_kernels_find_edges_where_the_trellis_has_them(graph):
+    trellis = Trellis(*graph)
+    slices = trellis.arrays.slices
+    assert kernels.n_slices(slices) == trellis.n_slices
+    for i, size in enumerate((1, *trellis.slice_sizes), start=-1):
+        assert kernels.n_vertices(slices, i) == size
+        for v in range(size):
+            first, n_heads = kernels.first_edge(slices, i, v), kernels.n_heads(slices, i)
+            leaving = kernels.exit_edge(slices, i, v)
+            assert (leaving >= 0) == (v < kernels.n_exits(slices, i))
+            edges = [*range(first, first + n_heads), *([leaving] if leaving >= 0 else [])]
+            assert trellis.vertex_edges(i, v).tolist() == edges
+
+
+def test_arrays_of_enormous_graphs_and_after_pickling():
+    assert Trellis(2**60, 2**59).arrays.slices[0].tolist() == [1, 0, 0, 3 * 2**59 + 2, 2**60]
+    trellis = Trellis(105, 5)
+    assert trellis.arrays is trellis.arrays
+    assert pickle.loads(pickle.dumps(trellis)) == trellis
+    assert hash(trellis) == hash(Trellis(105, 5))
 
 
 @given(graphs(max_classes=2**60), st.integers(0, 2**32 - 1))
@@ -191,7 +218,7 @@ def test_sizes_must_be_integers(arguments):
         (lambda t: t.path_edges([0, -1]), "paths must be from 0 to 8, got -1"),
         (lambda t: t.path_edges([0.5]), "paths must hold integers, got float64"),
         (lambda t: t.endpoints([14]), "edges must be from 0 to 13, got 14"),
-        (lambda t: t.slice_edges(4), "index must be from -1 .* to 3, got 4"),
+        (lambda t: t.leaving_edges(4, 0), "index must be from -1 .* to 3, got 4"),
         (lambda t: t.path_numbers([[0, 2, 6, 10, 13]]), r"edges\[0\] = .* is not a source-sink"),
         (lambda t: t.path_numbers([[0, 13, -1]]), "last axis of length 5, got .* shape \\(1, 3\\)"),
         (lambda t: t.path_numbers([[99, 99, 99, 99, 99]]), "is not a source-sink path"),

@@ -23,7 +23,7 @@ def rows_of(trellis, seed=0, n_rows=300):
     return rows, rows.paths
 
 
-@pytest.mark.parametrize(("training", "code"), [("independent", "binary"), ("local", "ternary")])
+@pytest.mark.parametrize(("training", "code"), [("independent", "independent"), ("local", "local")])
 @given(graph=graphs(max_classes=80))
 @settings(max_examples=40)
 def test_blocks_are_the_columns_of_the_code(training, code, graph):

@@ -48,7 +48,7 @@ def test_plain_values_come_back(value):
     [
         Trellis(30, 5),
         get_loss("squared"),
-        get_loss("hinge", code="ternary"),
+        get_loss("hinge", code="local"),
         PathHinge(2),
         VertexSoftmax((0.5, 1.0, 2.0), 2, 0.75),
         Arow(0.5),

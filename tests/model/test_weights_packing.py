@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xtrellis.model.weights_packing import pack_weights, unpack_weights
 
 from xtrellis.model.packed_arrays import Counts
 from xtrellis.model.weights import EdgeWeights
-from xtrellis.model.weights_packing import pack_weights, unpack_weights
 
 # Five features, three of which occur: 1 has two weights, 2 a row, 4 one weight.
 GOOD = {

@@ -9,7 +9,7 @@ from xtrellis import TrellisClassifier
 from xtrellis.graph import minimum_distance
 
 
-@pytest.mark.parametrize(("training", "code"), [("independent", "binary"), ("local", "ternary")])
+@pytest.mark.parametrize(("training", "code"), [("independent", "independent"), ("local", "local")])
 @pytest.mark.parametrize("loss", ["squared_hinge", "exponential", "log"])
 def test_average_loss_bound_and_margin(training, code, loss):
     X, y = topics()

@@ -66,7 +66,7 @@ def test_default_width():
     assert default_slice_width(10**12) <= 200
 
 
-@pytest.mark.parametrize(("estimator", "code"), [(PAPER, "binary"), (LOCAL, "ternary")])
+@pytest.mark.parametrize(("estimator", "code"), [(PAPER, "independent"), (LOCAL, "local")])
 def test_the_bound_is_that_of_equation_3(data, estimator, code):
     X, y = data
     selection = select_slice_width(X, y, estimator=estimator, widths=[2, 4, 7])

@@ -1,9 +1,9 @@
-from .losses import LocalLoss as LocalLoss
 from .losses import Loss as Loss
-from .losses import PathHinge as PathHinge
-from .losses import VertexSoftmax as VertexSoftmax
 from .losses import get_loss as get_loss
 from .paths import best_paths as best_paths
 from .paths import k_best_paths as k_best_paths
 from .paths import log_partition as log_partition
 from .paths import path_log_probabilities as path_log_probabilities
+from .vertex_losses import LocalLoss as LocalLoss
+from .vertex_losses import PathHinge as PathHinge
+from .vertex_losses import VertexSoftmax as VertexSoftmax

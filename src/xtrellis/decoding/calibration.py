@@ -10,20 +10,20 @@ but no prediction, is chosen so that predictions are as often right as they clai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._arrays import FloatArray, IntArray, canonical_csr
-from .._checks import check_positive
 from .._threads import in_threads
 from ..graph.trellis import Trellis
 from ..model.weights import EdgeWeights
-from .losses import DecodingLoss, VertexSoftmax
-from .paths import checked_costs, layout, path_log_probabilities
+from .losses import DecodingLoss
+from .losses import Tempered as Tempered
+from .paths import checked_costs, path_log_probabilities
+from .vertex_losses import VertexSoftmax
 
 # Where fitting starts, and what holds without it. A normalisation of 0.75 is within 0.3 points of
 # the best of 0, 0.25, 0.5, 0.75 and 1 in all eight settings of benchmarks/bench_decoding.py.
@@ -35,25 +35,6 @@ _PART = 250  # of them that a thread takes at a time
 _SMALL = 2**18  # numbers: for fewer, NumPy is done before a kernel would be compiled
 _COLD = np.float32(1e6)  # 1 / T at which only paths without a detour have a probability
 _PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
-
-
-@dataclass(frozen=True)
-class Tempered:
-    """A decoding loss whose costs are divided by a temperature; its order of paths is the same."""
-
-    loss: DecodingLoss
-    temperature: float
-
-    def __post_init__(self) -> None:
-        check_positive(temperature=self.temperature)
-
-    def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
-        """Costs of the loss, divided by the temperature."""
-        return self.loss.edge_costs(trellis, margins) * float(1 / self.temperature)
-
-    def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-        """Total loss, divided by the temperature."""
-        return self.loss.total_loss(trellis, margins, paths) / self.temperature
 
 
 def fit_softmax(
@@ -112,14 +93,13 @@ def fit_temperature(
     margins, paths, weights = margins[some], paths[some], weights[some]
     if margins.size < _SMALL:
         margins = margins.astype(np.float64)  # float32 goes to kernels
-    width, digits, _ = layout(trellis)
     detours = np.empty((len(paths), trellis.n_edges), np.float32)
     probabilities = np.empty(len(paths))
     parts = [slice(k, k + _PART) for k in range(0, len(paths), _PART)]
 
     def prepare(part: slice) -> None:
         costs = checked_costs(trellis, margins[part], loss)
-        calibrate.edge_detours(costs, width, digits, detours[part])
+        calibrate.edge_detours(costs, trellis.arrays, detours[part])
 
     in_threads(prepare, parts, n_jobs)
     shares = weights / weights.sum()
@@ -127,7 +107,7 @@ def fit_temperature(
     own = np.take_along_axis(detours, np.maximum(edges, 0), axis=1)
     right = ((own == 0) | (edges < 0)).all(axis=1)  # a best path makes no detour
     # Of n best paths that tie, as with a row without known features, one in n is the right one.
-    calibrate.best_path_probabilities(detours, width, digits, _COLD, probabilities)
+    calibrate.best_path_probabilities(detours, trellis.arrays, _COLD, probabilities)
     right = right * probabilities
     accuracy = float(shares @ right)
     n_rows = 1 / float(shares @ shares)  # that would tell as much, if they counted alike
@@ -137,7 +117,7 @@ def fit_temperature(
         scale = np.float32(1 / temperature)
 
         def evaluate(part: slice) -> None:
-            of_part = detours[part], width, digits, scale, probabilities[part]
+            of_part = detours[part], trellis.arrays, scale, probabilities[part]
             calibrate.best_path_probabilities(*of_part)
 
         in_threads(evaluate, parts, n_jobs)

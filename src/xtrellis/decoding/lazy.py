@@ -27,7 +27,8 @@ import numpy as np
 
 from .._arrays import Float32Array
 from ..graph.trellis import Trellis
-from .losses import DecodingLoss, PathHinge, VertexSoftmax
+from .losses import DecodingLoss
+from .vertex_losses import PathHinge, VertexSoftmax
 
 
 def is_bounded(loss: DecodingLoss) -> bool:

@@ -3,7 +3,8 @@
 Sections 4 and 5 of the paper. ``losses`` turns margins into edge costs; the shortest path under
 them is the path of least total loss. The same recursion over the slices gives the k best paths
 and, read as ``p(path) ~ exp(-cost)``, the log-partition over all K paths and the probability of
-any path. All of it is O(|E|) = O(log K) a row; the recursion itself is in ``kernels/decode.py``.
+any path. All of it is O(|E|) per row, O(log K) at a fixed width; the recursion itself is in
+``kernels/decode.py``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy.typing as npt
 
 from .._arrays import FloatArray, IntArray
 from .._checks import checked_integer
-from ..graph.trellis import Trellis
-from .losses import DecodingLoss, Function, get_loss
+from ..graph.trellis import Trellis, TrellisArrays
+from .losses import DecodingLoss, Function, Tempered, get_loss
 
 AnyLoss = str | Function | DecodingLoss
 
@@ -32,7 +33,7 @@ def best_paths(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss = "expone
         Margin of each edge's learner.
     loss : str, callable or decoding loss, default="exponential"
         See :func:`~xtrellis.decoding.get_loss`; for locally trained edges pass
-        ``get_loss(name, code="ternary")``, :class:`~xtrellis.decoding.PathHinge` or
+        ``get_loss(name, code="local")``, :class:`~xtrellis.decoding.PathHinge` or
         :class:`~xtrellis.decoding.VertexSoftmax`.
 
     Returns
@@ -57,7 +58,7 @@ def shortest_paths(trellis: Trellis, costs: FloatArray) -> IntArray:
     from ..kernels import decode
 
     paths = np.empty(len(costs), dtype=np.int64)
-    decode.best_paths(costs, *layout(trellis), paths)
+    decode.best_paths(costs, trellis.arrays, paths)
     return paths
 
 
@@ -84,7 +85,7 @@ def k_best_paths(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis
+    >>> from xtrellis.graph import Trellis, TrellisArrays
     >>> from xtrellis.decoding import k_best_paths
     >>> trellis = Trellis(9, 2)
     >>> margins = np.linspace(-1, 1, trellis.n_edges)[np.newaxis]
@@ -109,10 +110,33 @@ def k_shortest_paths(
     """The k paths of least cost for each row of checked edge costs, and what they cost above it."""
     from ..kernels import decode
 
+    if k == 1:  # a smaller kernel
+        return shortest_paths(trellis, costs)[:, np.newaxis], np.zeros((len(costs), 1))
     paths = np.empty((len(costs), k), dtype=np.int64)
     above_best = np.empty((len(costs), k))
-    decode.k_best_paths(costs, *layout(trellis), paths, above_best)
+    decode.k_best_paths(costs, trellis.arrays, paths, above_best)
     return paths, above_best
+
+
+def likely_paths(
+    trellis: Trellis,
+    margins: npt.ArrayLike,
+    k: int,
+    loss: DecodingLoss,
+    probability_loss: DecodingLoss,
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    """The k best paths of each row under ``loss``, and their log-probabilities under the other.
+
+    As :func:`k_best_paths` and :func:`path_log_probabilities`, but edge costs are computed once if
+    the losses are the same but for a temperature.
+    """
+    costs = checked_costs(trellis, margins, loss)
+    paths, _ = k_shortest_paths(trellis, costs, checked_k(k, trellis.n_classes))
+    if isinstance(probability_loss, Tempered) and probability_loss.loss == loss:
+        costs = probability_loss.temper(costs)
+    elif probability_loss != loss:
+        costs = checked_costs(trellis, margins, probability_loss)
+    return paths, log_probabilities(trellis, costs, paths)
 
 
 def log_partition(
@@ -125,7 +149,7 @@ def log_partition(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis
+    >>> from xtrellis.graph import Trellis, TrellisArrays
     >>> from xtrellis.decoding import log_partition
     >>> trellis = Trellis(1000, 10)
     >>> np.exp(log_partition(trellis, np.zeros((1, trellis.n_edges))))
@@ -135,8 +159,7 @@ def log_partition(
 
     costs = checked_costs(trellis, margins, loss)
     log_sums = np.empty(len(costs))
-    width, digits, _ = layout(trellis)
-    decode.log_partition(costs, width, digits, log_sums)
+    decode.log_partition(costs, trellis.arrays, log_sums)
     return log_sums
 
 
@@ -161,7 +184,7 @@ def path_log_probabilities(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis
+    >>> from xtrellis.graph import Trellis, TrellisArrays
     >>> from xtrellis.decoding import path_log_probabilities
     >>> trellis = Trellis(4, 2)
     >>> np.exp(path_log_probabilities(trellis, np.zeros((1, trellis.n_edges)), [[0, 3]]))
@@ -186,8 +209,7 @@ def log_probabilities(
     if edges.ndim == 2:
         edges, vertices = edges[:, np.newaxis], vertices[:, np.newaxis]
     result = np.empty((len(costs), edges.shape[1]))
-    width, digits, _ = layout(trellis)
-    decode.path_log_probabilities(costs, width, digits, vertices, edges, result)
+    decode.path_log_probabilities(costs, trellis.arrays, vertices, edges, result)
     return result[:, 0] if np.ndim(paths) == 1 else result
 
 
@@ -234,7 +256,6 @@ def checked_costs(trellis: Trellis, margins: npt.ArrayLike, loss: AnyLoss) -> Fl
     return costs
 
 
-def layout(trellis: Trellis) -> tuple[int, IntArray, IntArray]:
-    """The trellis as the kernels take it: b, A and T."""
-    digits, counts = trellis.digits, trellis.path_counts
-    return trellis.slice_width, np.array(digits, np.int64), np.array(counts, np.int64)
+def layout(trellis: Trellis) -> tuple[TrellisArrays]:
+    """The trellis as the last argument of kernels that take one."""
+    return (trellis.arrays,)

@@ -1,4 +1,3 @@
-from .assignment import GreedyAssignment as GreedyAssignment
 from .assignment import PathAssignment as PathAssignment
 from .assignment import given_assignment as given_assignment
 from .assignment import random_assignment as random_assignment

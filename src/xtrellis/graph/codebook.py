@@ -1,10 +1,11 @@
 """The output code that a trellis induces: codewords, Hamming distance, minimum distance.
 
-Section 3 of the paper. The codeword of a path has one entry an edge: +1 on the path's edges, -1
+Section 3 of the paper. The codeword of a path has one entry per edge: +1 on the path's edges, -1
 on the others. The K x |E| coding matrix is never stored; these functions make the rows asked for.
 
-Local training reads the same graph as a *ternary* code: +1 on the path's edges, -1 on the other
-edges that leave its vertices, 0 (don't care) on edges that leave vertices it does not visit.
+Local training reads the same graph as the *local* code, ternary in the sense of Allwein et al.: +1
+on the path's edges, -1 on the other edges that leave its vertices, 0 (don't care) on edges that
+leave vertices it does not visit. Independent training has the paper's, the *independent* code.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import numpy.typing as npt
 
 from .trellis import Trellis
 
-Code = Literal["binary", "ternary"]
+Code = Literal["independent", "local"]
 
 
 def codewords(
-    trellis: Trellis, paths: npt.ArrayLike, code: Code = "binary"
+    trellis: Trellis, paths: npt.ArrayLike, code: Code = "independent"
 ) -> npt.NDArray[np.int8]:
     """Rows of the coding matrix for the given path numbers.
 
@@ -31,7 +32,7 @@ def codewords(
         The graph.
     paths : array-like of int
         Path numbers, of any shape.
-    code : {"binary", "ternary"}, default="binary"
+    code : {"independent", "local"}, default="independent"
         The paper's code of -1 and +1, or local training's of -1, 0 and +1.
 
     Returns
@@ -44,7 +45,7 @@ def codewords(
     >>> codewords(Trellis(4, 2), [0, 3])
     array([[ 1, -1,  1, -1, -1, -1,  1, -1,  1],
            [-1,  1, -1, -1, -1,  1, -1,  1,  1]], dtype=int8)
-    >>> codewords(Trellis(4, 2), [0], code="ternary")
+    >>> codewords(Trellis(4, 2), [0], code="local")
     array([[ 1, -1,  1, -1,  0,  0,  1,  0,  1]], dtype=int8)
     """
     edges = trellis.path_edges(paths)
@@ -52,14 +53,14 @@ def codewords(
     row_index, step = np.nonzero(rows >= 0)
     on_path = rows[row_index, step]
     words = np.full((len(rows), trellis.n_edges), -1, dtype=np.int8)
-    if code == "ternary":
+    if code == "local":
         tails, heads = trellis.endpoints()
         visited = np.zeros((len(rows), trellis.n_vertices), dtype=bool)
         visited[:, 0] = True
         visited[row_index, heads[on_path]] = True
         words[~visited[:, tails]] = 0
-    elif code != "binary":
-        raise ValueError(f"code must be 'binary' or 'ternary', got {code!r}")
+    elif code != "independent":
+        raise ValueError(f"code must be 'independent' or 'local', got {code!r}")
     words[row_index, on_path] = 1
     return words.reshape(*edges.shape[:-1], trellis.n_edges)
 
@@ -86,26 +87,26 @@ def hamming_distance(
     return np.asarray(lengths - 2 * shared, dtype=np.int64)
 
 
-def minimum_distance(trellis: Trellis, code: Code = "binary") -> float:
+def minimum_distance(trellis: Trellis, code: Code = "independent") -> float:
     """Smallest distance rho between two codewords: ``min sum_j (1 - M[a, j] * M[b, j]) / 2``.
 
     For the paper's code this is the Hamming distance: 3 if two neighbouring digits of K in base b
-    are both non-zero, else 4. For the ternary code, where a product with 0 counts one half, it is
+    are both non-zero, else 4. For the local code, where a product with 0 counts one half, it is
     ``(|E| - T + 5) / 2``, with T the number of edges that leave the vertices of the path with the
     most of them. Both take O(log K).
 
-    Proof, binary. *Paths that leave at the same slice* have the same number of edges, and where
-    they differ they visit different vertices on a run of r >= 1 slices. Each such run costs both
-    paths r + 1 edges (from the vertex before the run to the one after it, or to the sink), so
-    the distance is at least 2 * (1 + 1) = 4. It is reached by two paths that differ in their
-    vertex of slice 0 alone, which exist as b >= 2.
+    Proof, independent. *Paths that leave at the same slice* have the same number of edges, and
+    where they differ they visit different vertices on a run of r >= 1 slices. Each such run costs
+    both paths r + 1 edges (from the vertex before the run to the one after it, or to the sink), so
+    the distance is at least 2 * (1 + 1) = 4. It is reached by two paths that differ in their vertex
+    of slice 0 alone, which exist as b >= 2.
     *Paths that leave at slices i < j* have i + 2 and j + 2 edges. The exit of the first is not
     on the second, so they share at most i + 1 edges: the distance is at least
     (i + 2) + (j + 2) - 2 * (i + 1) = j - i + 2 >= 3. It is 3 just when j = i + 1 and the second
     path continues the first from its last vertex; there are such paths if and only if slices i
     and i + 1 both have exits: A[i] > 0 and A[i+1] > 0.
 
-    Proof, ternary. Only edges that leave a vertex on both paths have a product other than 0. With
+    Proof, local. Only edges that leave a vertex on both paths have a product other than 0. With
     g edges the vertex adds g to the sum of products if both paths take the same one, and g - 4 if
     they part there. So the sum is the number of edges that leave common vertices, less 4 for each
     parting. All common, it would be T, reached by the vertex with an exit, if there is one, in
@@ -120,14 +121,14 @@ def minimum_distance(trellis: Trellis, code: Code = "binary") -> float:
     >>> from xtrellis.graph import Trellis, minimum_distance
     >>> minimum_distance(Trellis(64, 4)), minimum_distance(Trellis(105, 5))
     (4.0, 3.0)
-    >>> minimum_distance(Trellis(64, 4), code="ternary")
+    >>> minimum_distance(Trellis(64, 4), code="local")
     16.0
     """
     digits = trellis.digits
-    if code == "binary":
+    if code == "independent":
         return 3.0 if any(a and b for a, b in pairwise(digits)) else 4.0
-    if code != "ternary":
-        raise ValueError(f"code must be 'binary' or 'ternary', got {code!r}")
+    if code != "local":
+        raise ValueError(f"code must be 'independent' or 'local', got {code!r}")
     onward = sum(trellis.slice_sizes) + 1  # from the source, from slice to slice, to the sink
     exits = sum(digit > 0 for digit in digits[:-1])
     return (trellis.n_edges - (onward + exits) + 5) / 2

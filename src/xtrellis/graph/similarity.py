@@ -253,20 +253,20 @@ def _refine(members: IntArray, vectors: Float32Array, sizes: IntArray) -> tuple[
 
 
 def _fill(likeness: Float32Array, sizes: IntArray) -> IntArray:
-    """Cluster of each row: the one it is most like, as far as there is room.
+    """Cluster of each row: the one it is most like, as long as that is not full.
 
-    Where there is too little, those go first who would lose most by their second choice.
+    Rows that would lose most by their second choice go first.
     """
     from ..kernels import cluster as kernels
 
     clusters = np.empty(len(likeness), dtype=np.int64)
-    waiting, room = np.arange(len(likeness)), sizes.copy()
-    wish, lead = np.empty(len(waiting), np.int64), np.empty(len(waiting), np.float32)
+    waiting, capacity = np.arange(len(likeness)), sizes.copy()
+    preferred, gap = np.empty(len(waiting), np.int64), np.empty(len(waiting), np.float32)
     while waiting.size:
-        kernels.two_best(likeness, waiting, room, wish, lead)
-        turn = np.argsort(-lead[: len(waiting)], kind="stable")
+        kernels.two_best(likeness, waiting, capacity, preferred, gap)
+        turn = np.argsort(-gap[: len(waiting)], kind="stable")
         later = np.empty_like(waiting)
-        waiting = later[: kernels.seat(waiting, turn, wish, room, clusters, later)]
+        waiting = later[: kernels.assign(waiting, turn, preferred, capacity, clusters, later)]
     return clusters
 
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import IntArray
+from .._arrays import FloatArray, IntArray
 from .._checks import checked_integer
 
 MAX_CLASSES = 2**60  # path and edge numbers stay within 64-bit integers
@@ -44,6 +44,10 @@ class TrellisArrays(NamedTuple):
     exit_starts : ndarray of int64
         Number of the first exit of each slice.
     n_edges : int
+    slices : ndarray of int64, shape (n_slices + 2, 5)
+        One row for the source, for each slice and for the sink: its number of vertices, its first
+        edge to the next slice, its number of exits, the first of them, and the number of paths
+        from each of its vertices to the sink that go on to the next slice.
     """
 
     slice_width: int
@@ -51,6 +55,37 @@ class TrellisArrays(NamedTuple):
     path_counts: IntArray
     exit_starts: IntArray
     n_edges: int
+    slices: IntArray
+
+
+@dataclass(frozen=True)
+class EdgeTable:
+    """The edges that leave one slice, or the source, as a table: one row per vertex, exits last.
+
+    Attributes
+    ----------
+    inner, exits : slice
+        Numbers of the edges to the next slice, vertex by vertex, and to the sink.
+    n_vertices, n_heads : int
+        Number of vertices of this slice, and of the next one.
+    """
+
+    inner: slice
+    exits: slice
+    n_vertices: int
+    n_heads: int
+
+    def gather(self, values: FloatArray, fill: float) -> FloatArray:
+        """Values of the edges, (n, n_vertices, n_heads + 1); ``fill`` where there is no exit."""
+        table = np.full((len(values), self.n_vertices, self.n_heads + 1), fill, values.dtype)
+        table[..., :-1] = values[:, self.inner].reshape(len(values), self.n_vertices, self.n_heads)
+        table[:, : self.exits.stop - self.exits.start, -1] = values[:, self.exits]
+        return table
+
+    def scatter(self, table: FloatArray, into: FloatArray) -> None:
+        """Write such a table back to the columns of the edges."""
+        into[:, self.inner] = table[..., :-1].reshape(len(into), self.n_vertices * self.n_heads)
+        into[:, self.exits] = table[:, : self.exits.stop - self.exits.start, -1]
 
 
 @dataclass(frozen=True)
@@ -147,21 +182,62 @@ class Trellis:
         first = self.inner_start(self.n_slices - 2) + width * self.digits[-1]
         return first + sum(self.digits[index + 1 :])
 
-    def slice_edges(self, index: int) -> IntArray:
-        """Edges that leave slice ``index``: those to the next slice, then its exits.
+    def leaving_edges(self, index: int, vertices: npt.ArrayLike) -> IntArray:
+        """Edges that leave each of the given vertices of slice ``index`` (-1: the source).
 
-        >>> Trellis(9, 2).slice_edges(0)
-        array([ 2,  3,  4,  5, 13])
+        Returns an array with one more axis than ``vertices``: the edges to the next slice, then
+        the exit, -1 for a vertex without one.
+
+        >>> Trellis(9, 2).leaving_edges(0, [0, 1])
+        array([[ 2,  3, 13],
+               [ 4,  5, -1]])
         """
         if not -1 <= index < self.n_slices:
             raise ValueError(f"index must be from -1 (source) to {self.n_slices - 1}, got {index}")
-        if index == -1:
-            return np.arange(self.slice_width)
-        exits = self.exit_start(index) + np.arange(self.digits[index])
-        if index == self.n_slices - 1:
-            return exits
-        size = self.slice_width * self.slice_sizes[index + 1]
-        return np.concatenate([self.inner_start(index) + np.arange(size), exits])
+        table = self.edge_tables[index + 1]
+        here = np.asarray(vertices, np.int64)[..., np.newaxis]
+        inner = table.inner.start + here * table.n_heads + np.arange(table.n_heads)
+        n_exits = table.exits.stop - table.exits.start
+        exits = np.where(here < n_exits, table.exits.start + here, -1)
+        return np.concatenate([inner, exits], axis=-1)
+
+    def vertex_edges(self, index: int, vertex: int) -> IntArray:
+        """Edges that leave one vertex of slice ``index`` (-1: the source), its exit last.
+
+        >>> Trellis(9, 2).vertex_edges(0, 0)
+        array([ 2,  3, 13])
+        """
+        edges = self.leaving_edges(index, vertex)
+        return edges[edges >= 0]
+
+    @cached_property
+    def edge_tables(self) -> tuple[EdgeTable, ...]:
+        """Where the edges lie that leave the source, and those that leave each slice."""
+        sizes, digits = (1, *self.slice_sizes, 0), (0, *self.digits)
+        tables = []
+        for index, (size, heads, n_exits) in enumerate(
+            zip(sizes[:-1], sizes[1:], digits, strict=True), start=-1
+        ):
+            leave = self.exit_start(index)
+            inner = self.inner_start(index) if heads else leave
+            inner_slice = slice(inner, inner + size * heads)
+            tables.append(EdgeTable(inner_slice, slice(leave, leave + n_exits), size, heads))
+        return tuple(tables)
+
+    def twin_edges(self) -> tuple[IntArray, IntArray]:
+        """Edges with the same column in the coding matrix as another one, and those others.
+
+        A vertex with one way in and one way out has twins on its two sides. There are such in
+        slice 0 of graphs whose second slice is the last and has one vertex: K < 2b, so
+        one-vs-rest.
+
+        >>> Trellis(4, 4).twin_edges()
+        (array([4, 5, 6, 7]), array([0, 1, 2, 3]))
+        """
+        if self.n_slices > 2 or self.digits[1] > 1:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        vertices = np.arange(self.digits[0], self.slice_width)
+        return self.inner_start(0) + vertices, vertices
 
     def endpoints(self, edges: npt.ArrayLike | None = None) -> tuple[IntArray, IntArray]:
         """Tail and head vertex of the given edges, by default of all of them.
@@ -193,13 +269,17 @@ class Trellis:
         >>> Trellis(9, 2).arrays.exit_starts
         array([13, 13, 13, 12])
         """
-        starts = [self.exit_start(index) for index in range(self.n_slices)]
+        slices = np.zeros((self.n_slices + 2, 5), np.int64)
+        for row, table, longer in zip(slices, self.edge_tables, self.path_counts, strict=False):
+            n_exits = table.exits.stop - table.exits.start
+            row[:] = table.n_vertices, table.inner.start, n_exits, table.exits.start, longer
         return TrellisArrays(
             self.slice_width,
             np.array(self.digits, np.int64),
             np.array(self.path_counts, np.int64),
-            np.array(starts, np.int64),
+            slices[1:-1, 3].copy(),
             self.n_edges,
+            slices,
         )
 
     # ------------------------------------------------------------------ paths

@@ -1,1 +1,61 @@
-"""Numba kernels: functions of plain arrays and numbers, compiled once and cached."""
+"""Numba kernels: functions of plain arrays and numbers, compiled once and cached.
+
+Every kernel is made by :func:`xtrellis.kernels._jit.kernel`, which also decides where compiled
+code is kept. Nothing here imports Numba, so that :func:`on_compile` costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_waiting: list[Callable[[str], object]] = []
+_seconds = 0.0
+
+
+def on_compile(callback: Callable[[str], object]) -> Callable[[], None]:
+    """Call ``callback`` once, with a line of text, before the next kernel is compiled.
+
+    Nothing happens if all kernels come from the cache. The callback runs in the thread that needs
+    the kernel, and should be short.
+
+    Returns
+    -------
+    callable
+        Removes the callback if it has not been called.
+
+    Examples
+    --------
+    >>> from xtrellis.kernels import on_compile
+    >>> remove = on_compile(print)      # "compiling kernels, once on this machine"
+    >>> remove()
+    """
+    _waiting.append(callback)
+
+    def remove() -> None:
+        if callback in _waiting:
+            _waiting.remove(callback)
+
+    return remove
+
+
+def compile_seconds() -> float:
+    """Time that this process has spent compiling kernels so far.
+
+    >>> from xtrellis.kernels import compile_seconds
+    >>> compile_seconds() >= 0
+    True
+    """
+    return _seconds
+
+
+def _starts_compiling(message: str) -> bool:
+    """Call all waiting callbacks; returns whether there were any."""
+    calls, _waiting[:] = list(_waiting), []
+    for callback in calls:
+        callback(message)
+    return bool(calls)
+
+
+def _has_compiled(seconds: float) -> None:
+    global _seconds
+    _seconds += seconds

@@ -1,16 +1,16 @@
 """Losses as functions of a temperature, each evaluated some dozen times to find the best one."""
 
 import numpy as np
-from numba import njit
 
+from ._jit import MINIMA, SUMS, kernel
 from .costs import _exp
-from .decode import _MIN_OPTIONS, _values, level_costs
-from .learn import _OPTIONS
+from .decode import fill_values, level_costs
+from .graph import exit_edge, first_edge, n_heads, n_slices, n_vertices
 
 _LEAST = np.float32(-87)  # e^-87 is the smallest power that float32 holds in full
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def softmax_log_sums(below_top, weights, scale):
     """``sum_i weights_i log sum_j exp(scale z_ij)``, where the largest z of each row is 0."""
     total = 0.0
@@ -31,62 +31,48 @@ def softmax_log_sums(below_top, weights, scale):
 # whatever the costs are, and no logarithm is needed.
 
 
-@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
-def edge_detours(costs, width, digits, detours):
+@kernel(fastmath=MINIMA)
+def edge_detours(costs, g, detours):
     """Detours of all edges, for each row of costs.
 
-    They are added up in the order in which ``_values`` does: the best edge's is 0, none is below.
+    They are added up in the order in which ``fill_values`` does: the best edge's is 0, none is
+    below.
     """
-    last = digits.size - 1
-    n_edges = costs.shape[1]
-    levelled = np.empty(n_edges, np.float64)
-    values = np.empty((digits.size, width), np.float64)
+    slices = g.slices
+    levelled = np.empty(g.n_edges, np.float64)
+    values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     most = 1e30  # stays finite times any scale
     for row in range(costs.shape[0]):
-        level_costs(costs[row], width, digits, levelled)
-        _values(levelled, width, digits, values)
-        exit_start = n_edges
-        for i in range(last + 1):
-            exit_start -= digits[i]
-            for v in range(digits[i]):
-                detours[row, exit_start + v] = min(levelled[exit_start + v] - values[i, v], most)
-            size = 0 if i == last else width if i + 1 < last else digits[last]
-            for v in range(width if size else 0):
-                start = width + i * width * width + v * size
+        level_costs(costs[row], slices, levelled)
+        fill_values(levelled, slices, values)
+        for i in range(-1, n_slices(slices)):
+            size = n_heads(slices, i)
+            for v in range(n_vertices(slices, i)):
+                start, leaving = first_edge(slices, i, v), exit_edge(slices, i, v)
                 for w in range(size):
-                    detour = levelled[start + w] + values[i + 1, w] - values[i, v]
+                    detour = levelled[start + w] + values[i + 2, w] - values[i + 1, v]
                     detours[row, start + w] = min(detour, most)
-        best = levelled[0] + values[0, 0]
-        for v in range(1, width):
-            best = min(best, levelled[v] + values[0, v])
-        for v in range(width):
-            detours[row, v] = min(levelled[v] + values[0, v] - best, most)
+                if leaving >= 0:
+                    detours[row, leaving] = min(levelled[leaving] - values[i + 1, v], most)
 
 
-@njit(**_OPTIONS)
-def best_path_probabilities(detours, width, digits, scale, probabilities):
+@kernel(fastmath=SUMS)
+def best_path_probabilities(detours, g, scale, probabilities):
     """``1 / Z(source)`` of each row, with ``scale`` = 1 / T."""
-    last = digits.size - 1
-    powers = np.empty(detours.shape[1], np.float32)
-    ahead = np.empty(width, np.float32)
-    here = np.empty(width, np.float32)
+    slices = g.slices
+    powers = np.empty(g.n_edges, np.float32)
+    ahead = np.empty(g.slice_width, np.float32)
+    here = np.empty(g.slice_width, np.float32)
     for row in range(detours.shape[0]):
         for j in range(powers.size):
             powers[j] = _exp(max(-detours[row, j] * scale, _LEAST))
-        for v in range(digits[last]):
-            ahead[v] = np.float32(1)
-        exit_start = width + (last - 1) * width * width + width * digits[last] + digits[last]
-        for i in range(last - 1, -1, -1):
-            size = width if i + 1 < last else digits[last]
-            for v in range(width):
-                start = width + i * width * width + v * size
-                total = powers[exit_start + v] if v < digits[i] else np.float32(0)
+        for i in range(n_slices(slices) - 1, -2, -1):
+            size = n_heads(slices, i)
+            for v in range(n_vertices(slices, i)):
+                start, leaving = first_edge(slices, i, v), exit_edge(slices, i, v)
+                total = powers[leaving] if leaving >= 0 else np.float32(0)
                 for w in range(size):
                     total += powers[start + w] * ahead[w]
                 here[v] = total
-            exit_start += digits[i]
             ahead, here = here, ahead
-        total = np.float32(0)
-        for v in range(width):
-            total += powers[v] * ahead[v]
-        probabilities[row] = 1 / max(np.float64(total), 1.0)
+        probabilities[row] = 1 / max(np.float64(ahead[0]), 1.0)

@@ -1,19 +1,19 @@
 """Clustering of class vectors: average linkage, and spherical k-means with given sizes."""
 
 import numpy as np
-from numba import njit
 
-from .learn import _OPTIONS, row_margins
+from ._jit import SUMS, kernel
+from .learn import row_margins
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def product(indptr, indices, data, start, stop, dense, zeros, out):
     """Rows ``start`` to ``stop`` of the product of a CSR matrix with a dense one."""
     for i in range(start, stop):
         row_margins(indices, data, indptr[i], indptr[i + 1], dense, zeros, out[i])
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def linkage_order(distances, order):
     """Leaves of average linkage, from left to right: of two clusters the tighter one is left.
 
@@ -72,7 +72,7 @@ def linkage_order(distances, order):
         leaf = following[leaf]
 
 
-@njit(cache=True, nogil=True, fastmath=False)  # unless said, a callee takes its caller's
+@kernel  # exact: NaNs must compare as they should
 def _kth_lowest(values, k):
     """The value that would be at place k if ``values``, which it rearranges, were sorted.
 
@@ -101,7 +101,7 @@ def _kth_lowest(values, k):
     return values[k]
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def two_means(vectors, size, centres, n_rounds, first):
     """Mark in ``first`` one of two clusters, of ``size`` members, by spherical 2-means.
 
@@ -158,7 +158,7 @@ def two_means(vectors, size, centres, n_rounds, first):
             direction[d] = (everything[d] - own[d]) * other_scale - own[d] * own_scale
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def cluster_sums(vectors, cluster, sums):
     """Sum of the vectors of each cluster."""
     for c in range(sums.shape[0]):
@@ -170,35 +170,35 @@ def cluster_sums(vectors, cluster, sums):
             sums[c, d] += vectors[i, d]
 
 
-@njit(**_OPTIONS)
-def two_best(likeness, waiting, room, wish, lead):
-    """For each row that waits, the cluster with room it is most like, and by how much more."""
+@kernel(fastmath=SUMS)
+def two_best(likeness, waiting, capacity, preferred, gap):
+    """For each waiting row the open cluster that it is most like, and the gap to the second one."""
     for q in range(waiting.size):
         i = waiting[q]
         best, second, at = np.float32(-2), np.float32(-2), -1  # below every cosine
-        for c in range(room.size):
+        for c in range(capacity.size):
             value = likeness[i, c]
-            if room[c] > 0 and value > second:
+            if capacity[c] > 0 and value > second:
                 if value > best:
                     best, second, at = value, best, c
                 else:
                     second = value
-        wish[q] = at
-        lead[q] = best - second
+        preferred[q] = at
+        gap[q] = best - second
 
 
-@njit(**_OPTIONS)
-def seat(waiting, turn, wish, room, cluster, later):
-    """Give the rows, in turn, the cluster they wish if it has room; list the others in ``later``.
+@kernel(fastmath=SUMS)
+def assign(waiting, turn, preferred, capacity, cluster, later):
+    """Assign the rows, in turn, to their preferred clusters; list the others in ``later``.
 
     Returns how many those are.
     """
     n_later = 0
     for q in turn:
         i = waiting[q]
-        if room[wish[q]] > 0:
-            room[wish[q]] -= 1
-            cluster[i] = wish[q]
+        if capacity[preferred[q]] > 0:
+            capacity[preferred[q]] -= 1
+            cluster[i] = preferred[q]
         else:
             later[n_later] = i
             n_later += 1

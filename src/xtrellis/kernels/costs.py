@@ -1,25 +1,12 @@
 """Edge costs in float32, vectorised: the two that prediction spends its time in."""
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
 
-from .learn import _OPTIONS
+from ._jit import SUMS, kernel
+from .graph import exit_edge, first_edge, n_heads, n_slices, n_vertices
 
 
-@intrinsic
-def _power_of_two(typingctx, exponent):
-    """2^(exponent - 127) as a float32, by setting its exponent bits."""
-
-    def codegen(context, builder, signature, args):
-        bits = builder.shl(args[0], ir.Constant(ir.IntType(32), 23))
-        return builder.bitcast(bits, ir.FloatType())
-
-    return types.float32(types.int32), codegen
-
-
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=SUMS, inline="always")
 def _exp(x):
     """e^x for -87 <= x <= 88, to a few units in the last place; unlike libm's, goes to SIMD.
 
@@ -35,39 +22,19 @@ def _exp(x):
     p = p * r + np.float32(1.6666665459e-1)
     p = p * r + np.float32(5.0000001201e-1)
     p = p * r * r + r + np.float32(1)
-    return p * _power_of_two(exponent)
+    return p * np.int32(exponent << np.int32(23)).view(np.float32)
 
 
-@intrinsic
-def _bits(typingctx, value):
-    """The bits of a float32 as an int32."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(32))
-
-    return types.int32(types.float32), codegen
-
-
-@intrinsic
-def _from_bits(typingctx, bits):
-    """The float32 that has these bits."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.FloatType())
-
-    return types.float32(types.int32), codegen
-
-
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=SUMS, inline="always")
 def _log(x):
     """Logarithm of x > 0, not denormal, to a few units in the last place; goes to SIMD, too.
 
     x = 2^n (1 + m) with sqrt(1/2) <= 1 + m < sqrt(2); log(1 + m) by a polynomial, n by the bits.
     """
     root = np.int32(0x3F3504F3)  # the bits of sqrt(1/2)
-    above = _bits(x) - root
+    above = np.int32(np.float32(x).view(np.int32) - root)
     n = np.float32(above >> np.int32(23))
-    m = _from_bits((above & np.int32(0x007FFFFF)) + root) - np.float32(1)
+    m = np.int32((above & np.int32(0x007FFFFF)) + root).view(np.float32) - np.float32(1)
     p = np.float32(7.0376836292e-2)
     p = p * m - np.float32(1.1514610310e-1)
     p = p * m + np.float32(1.1676998740e-1)
@@ -81,7 +48,7 @@ def _log(x):
     return m + tail + n * np.float32(0.693359375)
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def exponential(margins, costs):
     """``-2 sinh f``, for |f| <= 60; flat arrays."""
     for j in range(margins.size):
@@ -96,7 +63,7 @@ def exponential(margins, costs):
         costs[j] = np.float32(-2) * f * series if square < np.float32(0.0625) else far
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def _log_sum_exp(scores, start, size, exit_edge):
     """Log of the sum of the exponentials of one vertex's scores, whatever their size."""
     top = scores[exit_edge] if exit_edge >= 0 else scores[start]
@@ -108,7 +75,7 @@ def _log_sum_exp(scores, start, size, exit_edge):
     return top + np.log(total)
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def _scores(margins, scale, power, scores):
     """``scale f``, or ``-scale max(0, 1 - f)^power`` for a power of 2 or 3; the largest size."""
     largest = np.float32(0)
@@ -125,7 +92,7 @@ def _scores(margins, scale, power, scores):
     return largest
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def scores_and_powers(margins, scale, power, scores, powers):
     """Scores z and their e^z; False if one would overflow or vanish, and then no powers."""
     if _scores(margins, scale, power, scores) >= np.float32(80):
@@ -135,35 +102,30 @@ def scores_and_powers(margins, scale, power, scores, powers):
     return True
 
 
-@njit(**_OPTIONS)
-def vertex_softmax(margins, width, digits, scale, power, normalisation, costs):
+@kernel(fastmath=SUMS)
+def vertex_softmax(margins, g, scale, power, normalisation, costs):
     """``normalisation log sum_s exp(z_s) - z_e``, s over the edges that leave the tail of e.
 
-    z are the scores of ``_scores``, with one scale an edge. Of all rows.
+    z are the scores of ``_scores``, with one scale per edge. For all rows.
     """
-    last = digits.size - 1
-    scores = np.empty(margins.shape[1], np.float32)
-    powers = np.empty(margins.shape[1], np.float32)
+    slices = g.slices
+    scores = np.empty(g.n_edges, np.float32)
+    powers = np.empty(g.n_edges, np.float32)
     for row in range(margins.shape[0]):
         safe = scores_and_powers(margins[row], scale, power, scores, powers)
-        exit_start = margins.shape[1]
-        for i in range(-1, last + 1):
-            n_exits = digits[i] if i >= 0 else 0
-            exit_start -= n_exits
-            start = width + i * width * width if i >= 0 else 0
-            size = 0 if i == last else width if i + 1 < last else digits[last]
-            for v in range(1 if i < 0 else digits[last] if i == last else width):
-                exit_edge = exit_start + v if v < n_exits else -1
+        for i in range(-1, n_slices(slices)):
+            size = n_heads(slices, i)
+            for v in range(n_vertices(slices, i)):
+                start, leaving = first_edge(slices, i, v), exit_edge(slices, i, v)
                 if safe:
-                    total = powers[exit_edge] if exit_edge >= 0 else np.float32(0)
+                    total = powers[leaving] if leaving >= 0 else np.float32(0)
                     for j in range(start, start + size):
                         total += powers[j]
                     norm = _log(total)
                 else:
-                    norm = _log_sum_exp(scores, start, size, exit_edge)
+                    norm = _log_sum_exp(scores, start, size, leaving)
                 norm *= normalisation
                 for j in range(start, start + size):
                     costs[row, j] = norm - scores[j]
-                if exit_edge >= 0:
-                    costs[row, exit_edge] = norm - scores[exit_edge]
-                start += size
+                if leaving >= 0:
+                    costs[row, leaving] = norm - scores[leaving]

@@ -1,35 +1,45 @@
 """Shortest paths, k shortest paths and path sums on the trellis: one recursion told three ways.
 
-All three walk the slices from the last to the first. With c the edge costs and D(v) the value of
+All three walk the slices from the last to the source. With c the edge costs and D(v) the value of
 vertex v, what remains from there to the sink,
 
     D(v) = op( c(exit of v),  op over w in the next slice of  c(v, w) + D(w) ),
 
 with op = min for the best path, min with all alternatives kept in order for the k best, and
--log sum exp(-.) for the log-partition. Each reads every edge once: O(|E|) a row.
+-log sum exp(-.) for the log-partition. Each reads every edge once: O(|E|) per row.
 
-Costs come as one row a sample, edges numbered as in ``trellis.py``; ``digits`` and
-``path_counts`` are the trellis's A and T. Of paths that cost the same, the one with the lowest
-number comes first: at every vertex the exit is tried before the next slice, and there the
-vertices in order; only a strictly smaller cost wins.
+Costs have one row per sample; ``g`` is the trellis, ``slices`` its table (``graph.py``). Tables of
+vertices have one row per slice, the source's first: ``values[i + 1, v]`` belongs to vertex v of
+slice i.
+
+Of paths that cost the same, the one with the lowest number comes first: at every vertex the exit is
+tried before the next slice, and there the vertices in order; only a strictly smaller cost wins.
 """
 
 import numpy as np
-from numba import njit
 
-# Costs are never NaN here, and the sign of a zero does not matter: lets min() use SIMD.
-_MIN_OPTIONS = {"nnan", "nsz"}
+from ._jit import MINIMA, kernel
+from .graph import (
+    exit_edge,
+    first_edge,
+    first_exit,
+    n_exits,
+    n_heads,
+    n_slices,
+    n_vertices,
+    paths_before,
+)
 
 
-@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS, inline="always")
+@kernel(fastmath=MINIMA, inline="always")
 def _lowest(values, start, stop, lowest):
     for j in range(start, stop):
         lowest = min(lowest, values[j])
     return lowest
 
 
-@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
-def level_costs(costs, width, digits, levelled):
+@kernel(fastmath=MINIMA)
+def level_costs(costs, slices, levelled):
     """Subtract from each slice's edges their lowest cost; return the sum of what was subtracted.
 
     A path takes one edge out of every slice up to its exit. Exits also pay for the slices that
@@ -37,105 +47,90 @@ def level_costs(costs, width, digits, levelled):
     negative: adding them up keeps all digits, where -1e30 + 1 would have lost the 1. (Of a slice
     that some paths spare, a positive lowest cost stays, as those paths do without it.)
     """
-    last = digits.size - 1
-    stop = width + (last - 1) * width * width + width * digits[last]  # end of the inner edges
-    exit_start = stop
-    first_exit = 0  # the first slice with an exit: every path takes an edge out of it
-    while digits[first_exit] == 0:
-        first_exit += 1
+    shortest = 0  # the first slice with an exit: every path takes an edge out of it
+    while n_exits(slices, shortest) == 0:
+        shortest += 1
     later = 0.0  # sum of what was taken off the slices behind this one
-    for i in range(last, -1, -1):
-        start = width + i * width * width if i < last else stop
-        exit_stop = exit_start + digits[i]
-        nearest = costs[start] if i < last else costs[exit_start]
+    for i in range(n_slices(slices) - 1, -2, -1):
+        start, exit_start = first_edge(slices, i, 0), first_exit(slices, i)
+        stop = start + n_vertices(slices, i) * n_heads(slices, i)
+        exit_stop = exit_start + n_exits(slices, i)
+        nearest = costs[start] if start < stop else costs[exit_start]
         nearest = _lowest(costs, start, stop, nearest)
         nearest = _lowest(costs, exit_start, exit_stop, nearest)
         lowest = np.float64(nearest)
-        if i > first_exit:
+        if i > shortest:
             lowest = min(lowest, 0.0)
         for j in range(start, stop):
             levelled[j] = costs[j] - lowest
         for j in range(exit_start, exit_stop):
             levelled[j] = (costs[j] - lowest) - later
         later += lowest
-        stop, exit_start = start, exit_stop
-    lowest = np.float64(_lowest(costs, 0, width, costs[0]))
-    for j in range(width):
-        levelled[j] = costs[j] - lowest
-    return later + lowest
+    return later
 
 
 # ---------------------------------------------------------------------- the best path
 
 
-@njit(cache=True, nogil=True, fastmath=_MIN_OPTIONS)
-def _values(costs, width, digits, values):
-    """Fill ``values[i, v]``: the least cost from vertex v of slice i to the sink."""
-    last = digits.size - 1
-    exit_start = width + (last - 1) * width * width + width * digits[last]
-    for v in range(digits[last]):
-        values[last, v] = costs[exit_start + v]
-    exit_start += digits[last]
-    for i in range(last - 1, -1, -1):
-        size = width if i + 1 < last else digits[last]
-        for v in range(width):
-            start = width + i * width * width + v * size
+@kernel(fastmath=MINIMA)
+def fill_values(costs, slices, values):
+    """Fill ``values[i + 1, v]``: the least cost from vertex v of slice i to the sink."""
+    for i in range(n_slices(slices) - 1, -2, -1):
+        start, size = first_edge(slices, i, 0), n_heads(slices, i)
+        leaving, n_leaving = first_exit(slices, i), n_exits(slices, i)
+        for v in range(n_vertices(slices, i)):
             # Two running minima, as one would wait for itself at every step.
-            even = costs[start] + values[i + 1, 0]
+            even = np.float64(costs[leaving + v]) if v < n_leaving else np.inf
             odd = even
-            for w in range(1, size - 1, 2):
-                even = min(even, costs[start + w] + values[i + 1, w])
-                odd = min(odd, costs[start + w + 1] + values[i + 1, w + 1])
-            if size % 2 == 0:
-                even = min(even, costs[start + size - 1] + values[i + 1, size - 1])
-            lowest = min(even, odd)
-            if v < digits[i]:
-                lowest = min(lowest, costs[exit_start + v])
-            values[i, v] = lowest
-        exit_start += digits[i]
+            for w in range(0, size - 1, 2):
+                even = min(even, costs[start + w] + values[i + 2, w])
+                odd = min(odd, costs[start + w + 1] + values[i + 2, w + 1])
+            if size % 2 == 1:
+                even = min(even, costs[start + size - 1] + values[i + 2, size - 1])
+            values[i + 1, v] = min(even, odd)
+            start += size
 
 
-@njit(cache=True, nogil=True)
-def _trace(costs, width, digits, path_counts, values):
+@kernel(inline="always")
+def best_option(costs, slices, i, v, values):
+    """How the best way goes on from a vertex: 0 for its exit, w + 1 for vertex w of the next slice.
+
+    Not for the last slice, which has exits only.
+    """
+    start = first_edge(slices, i, v)
+    best, lowest = 1, costs[start] + values[i + 2, 0]
+    for w in range(1, n_heads(slices, i)):
+        cost = costs[start + w] + values[i + 2, w]
+        if cost < lowest:
+            lowest, best = cost, w + 1
+    if v < n_exits(slices, i) and costs[first_exit(slices, i) + v] <= lowest:
+        best = 0
+    return best
+
+
+@kernel
+def best_path(costs, slices, values):
     """Number of the path that ``values`` promise, walked from the source."""
-    last = digits.size - 1
-    exit_stop = costs.size
-    v = 0
-    lowest = costs[0] + values[0, 0]
-    for w in range(1, width):
-        if costs[w] + values[0, w] < lowest:
-            lowest = costs[w] + values[0, w]
-            v = w
-    number = v * path_counts[1] + min(v, digits[0])
-    for i in range(last):
-        size = width if i + 1 < last else digits[last]
-        start = width + i * width * width + v * size
-        w_best = 0
-        lowest = costs[start] + values[i + 1, 0]
-        for w in range(1, size):
-            if costs[start + w] + values[i + 1, w] < lowest:
-                lowest = costs[start + w] + values[i + 1, w]
-                w_best = w
-        exit_start = exit_stop - digits[i]
-        if v < digits[i]:
-            if costs[exit_start + v] <= lowest:
-                return number
-            number += 1
-        exit_stop = exit_start
-        v = w_best
-        number += v * path_counts[i + 2] + min(v, digits[i + 1])
+    number, v = 0, 0
+    for i in range(-1, n_slices(slices) - 1):
+        option = best_option(costs, slices, i, v, values)
+        if option == 0:
+            break
+        number += (v < n_exits(slices, i)) + paths_before(slices, i + 1, option - 1)
+        v = option - 1
     return number
 
 
-@njit(cache=True, nogil=True)
-def best_paths(costs, width, digits, path_counts, paths):
+@kernel
+def best_paths(costs, g, paths):
     """Number of the path of least cost in each row."""
-    levelled = np.empty(costs.shape[1], np.float64)
-    values = np.empty((digits.size, width), np.float64)
+    slices = g.slices
+    levelled = np.empty(g.n_edges, np.float64)
+    values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for row in range(costs.shape[0]):
-        level_costs(costs[row], width, digits, levelled)
-        _values(levelled, width, digits, values)
-        paths[row] = _trace(levelled, width, digits, path_counts, values)
+        level_costs(costs[row], slices, levelled)
+        fill_values(levelled, slices, values)
+        paths[row] = best_path(levelled, slices, values)
 
 
 # ---------------------------------------------------------------------- the sum over all paths
@@ -150,69 +145,60 @@ def best_paths(costs, width, digits, path_counts, paths):
 # rounding error of huge costs, which exp would blow up.
 
 
-@njit(cache=True, nogil=True)
-def _sums(costs, width, digits, values, sums):
-    """Fill ``sums[i, v]``, S of vertex v of slice i; return D and S of the source."""
-    last = digits.size - 1
-    sums[last, : digits[last]] = 0.0
-    exit_start = width + (last - 1) * width * width + width * digits[last] + digits[last]
-    for i in range(last - 1, -1, -1):
-        size = width if i + 1 < last else digits[last]
-        for v in range(width):
-            start = width + i * width * width + v * size
-            total = np.exp(values[i, v] - costs[exit_start + v]) if v < digits[i] else 0.0
+@kernel
+def _fill_sums(costs, slices, values, sums):
+    """Fill ``sums[i + 1, v]``, S of vertex v of slice i."""
+    for i in range(n_slices(slices) - 1, -2, -1):
+        size = n_heads(slices, i)
+        for v in range(n_vertices(slices, i)):
+            start, leaving = first_edge(slices, i, v), exit_edge(slices, i, v)
+            total = np.exp(values[i + 1, v] - costs[leaving]) if leaving >= 0 else 0.0
             for w in range(size):
-                detour = costs[start + w] + values[i + 1, w] - values[i, v]
-                total += np.exp(sums[i + 1, w] - detour)
-            sums[i, v] = np.log(total)
-        exit_start += digits[i]
-    best = costs[0] + values[0, 0]
-    for v in range(1, width):
-        best = min(best, costs[v] + values[0, v])
-    total = 0.0
-    for v in range(width):
-        total += np.exp(sums[0, v] - (costs[v] + values[0, v] - best))
-    return best, np.log(total)
+                detour = costs[start + w] + values[i + 2, w] - values[i + 1, v]
+                total += np.exp(sums[i + 2, w] - detour)
+            sums[i + 1, v] = np.log(total)
 
 
-@njit(cache=True, nogil=True)
-def log_partition(costs, width, digits, log_sums):
+@kernel
+def log_partition(costs, g, log_sums):
     """Log of the sum over all paths of exp(-cost), for each row."""
-    levelled = np.empty(costs.shape[1], np.float64)
-    values = np.empty((digits.size, width), np.float64)
-    sums = np.empty((digits.size, width), np.float64)
+    slices = g.slices
+    levelled = np.empty(g.n_edges, np.float64)
+    values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
+    sums = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for row in range(costs.shape[0]):
-        shift = level_costs(costs[row], width, digits, levelled)
-        _values(levelled, width, digits, values)
-        best, log_sum = _sums(levelled, width, digits, values, sums)
-        log_sums[row] = log_sum - best - shift
+        shift = level_costs(costs[row], slices, levelled)
+        fill_values(levelled, slices, values)
+        _fill_sums(levelled, slices, values, sums)
+        log_sums[row] = sums[0, 0] - values[0, 0] - shift
 
 
-@njit(cache=True, nogil=True)
-def path_log_probabilities(costs, width, digits, vertices, edges, log_probabilities):
+@kernel
+def path_log_probabilities(costs, g, vertices, edges, log_probabilities):
     """Log of exp(-cost) of the given paths of each row over the sum of all paths' exp(-cost).
 
-    ``vertices`` (rows, paths a row, slices) and ``edges`` (one more) are filled up with -1; if
+    ``vertices`` (rows, paths per row, slices) and ``edges`` (one more) are filled up with -1; if
     they hold one row only, its paths are meant for all.
     """
-    levelled = np.empty(costs.shape[1], np.float64)
-    values = np.empty((digits.size, width), np.float64)
-    sums = np.empty((digits.size, width), np.float64)
+    slices = g.slices
+    levelled = np.empty(g.n_edges, np.float64)
+    values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
+    sums = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for row in range(costs.shape[0]):
-        level_costs(costs[row], width, digits, levelled)
-        _values(levelled, width, digits, values)
-        best, log_sum = _sums(levelled, width, digits, values, sums)
+        level_costs(costs[row], slices, levelled)
+        fill_values(levelled, slices, values)
+        _fill_sums(levelled, slices, values, sums)
         which = row if edges.shape[0] > 1 else 0
         for k in range(edges.shape[1]):
-            ahead, ahead_sum = best, log_sum
+            ahead, ahead_sum = values[0, 0], sums[0, 0]
             total = 0.0
             for step in range(edges.shape[2]):
                 edge = edges[which, k, step]
                 if edge < 0:
                     break
-                v = vertices[which, k, step] if step < digits.size else -1
-                next_value = values[step, v] if v >= 0 else 0.0
-                next_sum = sums[step, v] if v >= 0 else 0.0
+                v = vertices[which, k, step] if step < g.digits.size else -1
+                next_value = values[step + 1, v] if v >= 0 else 0.0
+                next_sum = sums[step + 1, v] if v >= 0 else 0.0
                 detour = levelled[edge] + next_value - ahead
                 total += next_sum - ahead_sum - detour
                 ahead, ahead_sum = next_value, next_sum
@@ -221,102 +207,25 @@ def path_log_probabilities(costs, width, digits, vertices, edges, log_probabilit
 
 # ---------------------------------------------------------------------- the k best paths
 #
-# Every path but the best leaves its best continuation somewhere. Call (step, rank) the last
+# Every path but the best leaves its best continuation somewhere. Call (slice, rank) the last
 # place where a path takes not the best option but the one ranked so, best again from there on.
-# Its children: the next rank at that step, or rank 1 at any later step. So each path has one
+# Its children: the next rank in that slice, or rank 1 in any later slice. So each path has one
 # parent, no dearer than itself, and a heap that holds the children of all paths given out so
-# far yields the paths in order. After the recursion, the k best paths cost O(k L log(k L)),
-# and the sorting of the options of the vertices they visit.
+# far yields the paths in order. After the recursion, the k best paths cost O(k L log(k L)), and
+# making heaps of the options of the vertices they visit.
 #
-# A decision, "step" s, is taken at the source (s = 0) or at a vertex of slice s - 1. Its options
-# are 0, the exit, and w + 1, vertex w of the next slice. Option tables are ragged, one stretch a
-# vertex, found by ``_options_start``.
+# The options of a vertex are those of ``best_option``. Their heap has its own stretch of one array;
+# the options taken off it lie behind it, the first one last.
 
 
-@njit(cache=True, nogil=True)
-def _options_start(step, v, width, digits):
-    """Start of the option table of vertex ``v`` at this step."""
-    last = digits.size - 1
-    if step == 0:
-        return 0
-    if step < last:
-        return (width + 1) * (1 + (step - 1) * width + v)
-    before = (width + 1) * (1 + (last - 1) * width)
-    if step == last:
-        return before + v * (digits[last] + 1)
-    return before + width * (digits[last] + 1) + v
-
-
-@njit(cache=True, nogil=True)
-def _fill_options(costs, step, v, width, digits, values, ranked, worth):
-    """Rank the options of a vertex by cost; return how many there are."""
-    last = digits.size - 1
-    begin = _options_start(step, v, width, digits)
-    count = 0
-    if step > 0 and v < digits[step - 1]:
-        exit_start = costs.size
-        for i in range(step):
-            exit_start -= digits[i]
-        ranked[begin] = 0
-        worth[begin] = costs[exit_start + v]
-        count = 1
-    if step <= last:
-        size = width if step < last else digits[last]
-        start = 0 if step == 0 else width + (step - 1) * width * width + v * size
-        for w in range(size):
-            ranked[begin + count] = w + 1
-            worth[begin + count] = costs[start + w] + values[step, w]
-            count += 1
-    order = np.argsort(worth[begin : begin + count], kind="mergesort")  # stable: ties in order
-    ranked[begin : begin + count] = ranked[begin : begin + count][order]
-    worth[begin : begin + count] = worth[begin : begin + count][order]
-    return count
-
-
-@njit(cache=True, nogil=True)
-def _best_options(costs, width, digits, path_counts, values, best, suffix):
-    """Best option of each vertex, and what the best way on adds to a path's number."""
-    last = digits.size - 1
-    for v in range(digits[last]):
-        best[last, v] = 0
-        suffix[last, v] = 0
-    exit_start = width + (last - 1) * width * width + width * digits[last] + digits[last]
-    for i in range(last - 1, -1, -1):
-        size = width if i + 1 < last else digits[last]
-        for v in range(width):
-            start = width + i * width * width + v * size
-            option = 1
-            for w in range(1, size):
-                if costs[start + w] + values[i + 1, w] < (
-                    costs[start + option - 1] + values[i + 1, option - 1]
-                ):
-                    option = w + 1
-            lowest = costs[start + option - 1] + values[i + 1, option - 1]
-            if v < digits[i] and costs[exit_start + v] <= lowest:
-                option = 0
-            best[i, v] = option
-            suffix[i, v] = _way_on(i + 1, v, option, digits, path_counts, suffix)
-        exit_start += digits[i]
-
-
-@njit(cache=True, nogil=True)
-def _way_on(step, v, option, digits, path_counts, suffix):
-    """What this option, and the best way on from there, adds to a path's number."""
-    if option == 0:
-        return 0
-    passed_exit = 1 if step > 0 and v < digits[step - 1] else 0
-    w = option - 1
-    return passed_exit + w * path_counts[step + 1] + min(w, digits[step]) + suffix[step, w]
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def _before(cost, number, a, b):
     return cost[a] < cost[b] or (cost[a] == cost[b] and number[a] < number[b])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push(heap, size, cost, number, item):
-    """Add an item to a binary heap ordered by cost, then by path number."""
+    """Add an item to a binary heap ordered by cost, then by number."""
     place = size
     while place > 0:
         parent = (place - 1) // 2
@@ -327,9 +236,9 @@ def _push(heap, size, cost, number, item):
     heap[place] = item
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pop(heap, size, cost, number):
-    """Take the first item off a heap of ``size`` items."""
+    """Take the first item off a heap of ``size`` items, and put it behind the others."""
     first, item = heap[0], heap[size - 1]
     place = 0
     while True:
@@ -343,79 +252,126 @@ def _pop(heap, size, cost, number):
         heap[place] = heap[child]
         place = child
     heap[place] = item
+    heap[size - 1] = first
     return first
 
 
-@njit(cache=True, nogil=True)
-def k_best_paths(costs, width, digits, path_counts, paths, path_costs):
+@kernel
+def _fill_options(costs, slices, i, v, values, options, worth, in_order):
+    """Make a heap of a vertex's options, by the cost of the best way on; return how many."""
+    start, size, leaving = first_edge(slices, i, v), n_heads(slices, i), exit_edge(slices, i, v)
+    count = np.int64(0)
+    if leaving >= 0:
+        options[0], worth[0], count = 0, costs[leaving], 1
+    for w in range(size):
+        worth[w + 1] = costs[start + w] + values[i + 2, w]
+        _push(options, count, worth, in_order, w + 1)
+        count += 1
+    return count
+
+
+@kernel
+def _rest(costs, slices, i, v, values, rests, way):
+    """What the best way on from a vertex adds to a path's number; -1 in ``rests`` until known."""
+    top = i
+    while rests[i + 1, v] < 0:
+        way[i + 1] = v
+        option = 0
+        if i < n_slices(slices) - 1:
+            option = best_option(costs, slices, i, v, values)
+        if option == 0:
+            rests[i + 1, v] = 0
+        else:
+            i, v = i + 1, option - 1
+    while i > top:
+        before = paths_before(slices, i, v) + rests[i + 1, v]
+        i, v = i - 1, way[i]
+        rests[i + 1, v] = before + (v < n_exits(slices, i))
+    return rests[i + 1, v]
+
+
+@kernel
+def k_best_paths(costs, g, paths, path_costs):
     """Numbers of the k paths of least cost in each row, and how much they cost above the best."""
     n, k = paths.shape
-    n_slices = digits.size
-    n_options = _options_start(n_slices, digits[-1], width, digits)
-    levelled = np.empty(costs.shape[1], np.float64)
-    values = np.empty((n_slices, width), np.float64)
-    best = np.empty((n_slices, width), np.int64)
-    suffix = np.empty((n_slices, width), np.int64)
-    counts = np.empty((n_slices + 1, width), np.int64)  # options of a vertex, 0 = not ranked yet
-    ranked = np.empty(n_options, np.int64)
-    worth = np.empty(n_options, np.float64)
-    n_items = 1 + k * (n_slices + 1)  # every path pushes at most one child a step
+    slices = g.slices
+    n_steps = n_slices(slices) + 1  # decisions of a path: at the source and in every slice
+    tables = np.empty(n_steps + 1, np.int64)  # where the options of each slice start
+    tables[0] = 0
+    for i in range(-1, n_steps - 1):
+        tables[i + 2] = tables[i + 1] + n_vertices(slices, i) * (n_heads(slices, i) + 1)
+    options = np.empty(tables[n_steps], np.int64)
+    worth = np.empty(tables[n_steps], np.float64)
+    in_order = np.empty(g.slice_width + 1, np.int64)
+    for option in range(in_order.size):
+        in_order[option] = option
+    counts = np.empty((n_steps, g.slice_width), np.int64)  # options of each vertex, 0: not known
+    ranked = np.empty((n_steps, g.slice_width), np.int64)  # how many of them are in order
+    rests = np.empty((n_steps, g.slice_width), np.int64)
+    way = np.empty(n_steps, np.int64)
+    levelled = np.empty(g.n_edges, np.float64)
+    values = np.empty((n_steps, g.slice_width), np.float64)
+    n_items = 1 + k * n_steps  # every path pushes at most one child per step
     heap = np.empty(n_items, np.int64)
     cost = np.empty(n_items, np.float64)
     number = np.empty(n_items, np.int64)
     parent = np.empty(n_items, np.int64)  # which path given out this one was derived from
     place = np.empty((n_items, 2), np.int64)  # its (step, rank)
-    choices = np.empty((k, n_slices + 1), np.int64)  # the option taken at each step
+    choices = np.empty((k, n_steps), np.int64)  # the option taken at each step
 
     for row in range(n):
-        level_costs(costs[row], width, digits, levelled)
-        _values(levelled, width, digits, values)
-        _best_options(levelled, width, digits, path_counts, values, best, suffix)
-        counts[:] = 0
-        counts[0, 0] = _fill_options(levelled, 0, 0, width, digits, values, ranked, worth)
-        cost[0] = 0.0
-        number[0] = _way_on(0, 0, ranked[0], digits, path_counts, suffix)
-        parent[0] = -1
-        place[0, 0] = 0
-        place[0, 1] = 0
-        _push(heap, 0, cost, number, 0)
-        size, made = 1, 1
+        level_costs(costs[row], slices, levelled)
+        fill_values(levelled, slices, values)
+        for step in range(n_steps):
+            for v in range(g.slice_width):
+                counts[step, v], rests[step, v] = 0, -1
+        # Numbers that change are 64-bit from the start: a plain 0 would make Numba compile the
+        # callees twice.
+        size, made = np.int64(0), np.int64(0)
+        heap[0], cost[0], parent[0], place[0, 0], place[0, 1] = 0, 0.0, -1, 0, 0
+        number[0] = _rest(levelled, slices, np.int64(-1), np.int64(0), values, rests, way)
+        size += 1
+        made += 1
         for found in range(k):
             item = _pop(heap, size, cost, number)
             size -= 1
             paths[row, found] = number[item]
             path_costs[row, found] = cost[item]
-            step_left, rank_left = place[item, 0], place[item, 1]
-            v, count_before = 0, 0
-            for step in range(n_slices + 1):
-                if step < step_left:
-                    choices[found, step] = choices[parent[item], step]
+            v, before = np.int64(0), np.int64(0)
+            for step in range(n_steps):
+                i = step - 1
+                if step < place[item, 0]:
+                    option = choices[parent[item], step]
                 else:
+                    begin = tables[step] + v * (n_heads(slices, i) + 1)
+                    own, own_worth = options[begin : tables[step + 1]], worth[begin:]
                     if counts[step, v] == 0:
                         counts[step, v] = _fill_options(
-                            levelled, step, v, width, digits, values, ranked, worth
+                            levelled, slices, i, v, values, own, own_worth, in_order
                         )
-                    begin = _options_start(step, v, width, digits)
-                    rank = rank_left if step == step_left else 0
-                    choices[found, step] = ranked[begin + rank]
-                    if rank + 1 < counts[step, v]:
-                        worse = worth[begin + rank + 1] - worth[begin + rank]
-                        option = ranked[begin + rank + 1]
-                        cost[made] = cost[item] + worse
-                        number[made] = count_before + _way_on(
-                            step, v, option, digits, path_counts, suffix
-                        )
-                        parent[made] = found
-                        place[made, 0] = step
-                        place[made, 1] = rank + 1
+                        ranked[step, v] = 0
+                    count = counts[step, v]
+                    rank = place[item, 1] if step == place[item, 0] else 0
+                    while ranked[step, v] < min(rank + 2, count):
+                        _pop(own, count - ranked[step, v], own_worth, in_order)
+                        ranked[step, v] += 1
+                    option = own[count - 1 - rank]
+                    if rank + 1 < count:
+                        other = own[count - 2 - rank]
+                        cost[made] = cost[item] + (own_worth[other] - own_worth[option])
+                        number[made] = before
+                        if other > 0:
+                            rest = _rest(levelled, slices, step, other - 1, values, rests, way)
+                            passed = (v < n_exits(slices, i)) + paths_before(
+                                slices, step, other - 1
+                            )
+                            number[made] += passed + rest
+                        parent[made], place[made, 0], place[made, 1] = found, step, rank + 1
                         _push(heap, size, cost, number, made)
                         size += 1
                         made += 1
-                option = choices[found, step]
+                choices[found, step] = option
                 if option == 0:
                     break
-                w = option - 1
-                if step > 0 and v < digits[step - 1]:
-                    count_before += 1
-                count_before += w * path_counts[step + 1] + min(w, digits[step])
-                v = w
+                before += (v < n_exits(slices, i)) + paths_before(slices, step, option - 1)
+                v = option - 1

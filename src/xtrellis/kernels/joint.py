@@ -1,22 +1,21 @@
 """Joint training: predict the path of a row, then correct the edges where it went wrong (LTLS)."""
 
 import numpy as np
-from numba import njit
 
-from .decode import _trace, _values, level_costs
-from .learn import _OPTIONS, row_margins
+from ._jit import SUMS, kernel
+from .decode import best_path, fill_values, level_costs
+from .graph import exit_edge, first_edge
+from .learn import row_margins
 
 
-@njit(cache=True, nogil=True)
-def path_edges(number, width, digits, path_counts, edges):
+@kernel
+def path_edges(number, g, edges):
     """Write the edges of a numbered path; return how many. As ``Trellis.path_edges``."""
-    last = digits.size - 1
-    exit_start = width + (last - 1) * width * width + width * digits[last] + digits.sum()
-    rest, before = number, 0
-    for i in range(last + 1):
-        exit_start -= digits[i]
-        longer, exits = path_counts[i + 1], digits[i]
-        size = width if i < last else digits[last]
+    rest, v = number, 0
+    for i in range(g.digits.size):
+        # The first vertices, which have an exit, carry one path more than the others.
+        longer, exits = g.path_counts[i + 1], g.digits[i]
+        start = first_edge(g.slices, i - 1, v)
         if rest < exits * (longer + 1):
             v, rest = rest // (longer + 1), rest % (longer + 1)
             leaves = rest == 0
@@ -25,15 +24,14 @@ def path_edges(number, width, digits, path_counts, edges):
             rest -= exits * (longer + 1)
             v, rest = exits + rest // longer, rest % longer
             leaves = False
-        edges[i] = v if i == 0 else width + (i - 1) * width * width + before * size + v
+        edges[i] = start + v
         if leaves:
-            edges[i + 1] = exit_start + v
+            edges[i + 1] = exit_edge(g.slices, i, v)
             return i + 2
-        before = v
-    return last + 2
+    return g.digits.size + 1
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=SUMS)
 def joint_pass(
     indptr,
     indices,
@@ -42,9 +40,7 @@ def joint_pass(
     start,
     codes,
     path_of_class,
-    width,
-    digits,
-    path_counts,
+    g,
     rates,
     clock,
     weights,
@@ -59,13 +55,13 @@ def joint_pass(
     lags / clock`` are the averaged weights. ``loss[0]`` counts the rows predicted wrongly.
     Returns where it stopped, with that row's margins in ``margins``, and the clock.
     """
-    n_edges = weights.shape[1]
+    n_edges = g.n_edges
     no_bias = np.zeros(n_edges, np.float32)
-    costs = np.empty(n_edges, np.float64)
+    costs = np.empty(n_edges, np.float32)
     levelled = np.empty(n_edges, np.float64)
-    values = np.empty((digits.size, width), np.float64)
-    right = np.empty(digits.size + 1, np.int64)
-    wrong = np.empty(digits.size + 1, np.int64)
+    values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
+    right = np.empty(g.digits.size + 1, np.int64)
+    wrong = np.empty(g.digits.size + 1, np.int64)
     for q in range(start, order.size):
         i = order[q]
         row_start, row_stop = indptr[i], indptr[i + 1]
@@ -75,13 +71,13 @@ def joint_pass(
             return q, clock
         for j in range(n_edges):
             costs[j] = -margins[j]
-        level_costs(costs, width, digits, levelled)
-        _values(levelled, width, digits, values)
-        found = _trace(levelled, width, digits, path_counts, values)
+        level_costs(costs, g.slices, levelled)
+        fill_values(levelled, g.slices, values)
+        found = best_path(levelled, g.slices, values)
         if found != truth:
             loss[0] += 1
-            n_right = path_edges(truth, width, digits, path_counts, right)
-            n_wrong = path_edges(found, width, digits, path_counts, wrong)
+            n_right = path_edges(truth, g, right)
+            n_wrong = path_edges(found, g, wrong)
             for p in range(row_start, row_stop):
                 k = indices[p]
                 step = rates[i] * data[p]

@@ -11,16 +11,12 @@ and one that looks at all edges agree on every row, ties included.
 """
 
 import numpy as np
-from numba import njit
 
+from ._jit import kernel
 from .costs import _exp, _log
 
-_OPTIONS = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "nsz", "nnan"},  # not reassoc: a cost must be the same in every kernel
-}
+# No sum may be reordered: a cost must be the same number in every kernel.
+_FIXED = {"contract", "nsz", "nnan"}
 
 RESOLUTION = 65536.0  # costs are whole multiples of one over this
 _NEVER = 1e300  # more than any cost
@@ -29,7 +25,7 @@ _HIGHEST = 2.0**46  # of a rounded cost: sixty of them add up without error
 # ---------------------------------------------------------------------- where weights are
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def find_features(indices, start, stop, weights, lows, highs):
     """Where the directory lists the blocks of each of a row's features: nowhere if unseen.
 
@@ -49,13 +45,13 @@ def find_features(indices, start, stop, weights, lows, highs):
             slot = (slot + 1) & mask
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def hash_feature(feature):
     """Scrambled number of a feature; neighbours end far apart."""
     return np.int64((np.uint64(feature) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32))
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def _find_spot(weights, low, high, block):
     """Where a feature's weights in a block are; -1 if it has none there."""
     if high < 0:
@@ -72,7 +68,7 @@ def _find_spot(weights, low, high, block):
     return np.int32(-1)
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def block_margins(data, start, n, lows, highs, weights, block, margins, at):
     """Margins of one block's edges for a row: ``bias + x W``, into ``margins[at:]``."""
     first = weights.column_starts[block]
@@ -95,10 +91,10 @@ def block_margins(data, start, n, lows, highs, weights, block, margins, at):
                 margins[at + weights.columns[e]] += x * weights.values[e]
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=_FIXED)
 def all_margins(indptr, indices, data, weights, out):
     """Margins of all edges for all rows."""
-    lows, highs = _row_buffers(indptr)
+    lows, highs = row_buffers(indptr)
     widest = 0
     for block in range(weights.column_starts.size - 1):
         widest = max(widest, weights.column_starts[block + 1] - weights.column_starts[block])
@@ -113,8 +109,8 @@ def all_margins(indptr, indices, data, weights, out):
                 out[i, weights.edges[first + j]] = margins[j]
 
 
-@njit(**_OPTIONS)
-def _row_buffers(indptr):
+@kernel(fastmath=_FIXED)
+def row_buffers(indptr):
     """Two buffers as long as the longest row."""
     longest = 1
     for i in range(indptr.size - 1):
@@ -125,7 +121,7 @@ def _row_buffers(indptr):
 # ---------------------------------------------------------------------- costs of a vertex
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def vertex_costs(margins, n, scale, power, normalisation, scores, powers, costs, at):
     """Costs ``normalisation log sum_s exp(z_s) - z_e`` of a vertex's edges, into ``costs[at:]``.
 
@@ -166,7 +162,7 @@ VERTEX, SLICE, PASSED, EDGE, NUMBER = 0, 1, 2, 3, 4  # of integers: where, the e
 _EXIT, _NO_EDGE = -1, -2  # in place of a head's number
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def _next_edge(costs, at, n_heads, has_exit, last_cost, last):
     """Cheapest edge that comes after the last one: its cost and head, or ``_NO_EDGE``.
 
@@ -190,7 +186,7 @@ def _next_edge(costs, at, n_heads, has_exit, last_cost, last):
     return best, head
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def _before(numbers, integers, a, b):
     """Whether open path a comes before b: by cost, then by number."""
     return numbers[a, KEY] < numbers[b, KEY] or (
@@ -198,7 +194,7 @@ def _before(numbers, integers, a, b):
     )
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def _sift_up(heap, at, numbers, integers):
     """Restore the order of a heap whose item here may come too late."""
     item = heap[at]
@@ -208,7 +204,7 @@ def _sift_up(heap, at, numbers, integers):
     heap[at] = item
 
 
-@njit(**_OPTIONS, inline="always")
+@kernel(fastmath=_FIXED, inline="always")
 def _sift_down(heap, size, numbers, integers):
     """Restore the order of a heap whose first item may come too early."""
     item, at = heap[0], 0
@@ -223,7 +219,7 @@ def _sift_down(heap, size, numbers, integers):
     heap[at] = item
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=_FIXED)
 def k_best(
     indptr,
     indices,
@@ -250,7 +246,7 @@ def k_best(
     last_slice = digits.size - 1
     vertex_starts, column_starts = weights.vertex_starts, weights.column_starts
     n_vertices = vertex_starts.size - 1
-    lows, highs = _row_buffers(indptr)
+    lows, highs = row_buffers(indptr)
     widest = 0
     for v in range(n_vertices):
         widest = max(widest, column_starts[vertex_starts[v + 1]] - column_starts[vertex_starts[v]])
@@ -371,7 +367,7 @@ def k_best(
             visits[opened[v]] = 0
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=_FIXED)
 def _grown(table):
     """A copy with room for twice as many rows."""
     larger = np.empty((2 * table.shape[0], table.shape[1]), table.dtype)
@@ -379,10 +375,10 @@ def _grown(table):
     return larger
 
 
-@njit(**_OPTIONS)
+@kernel(fastmath=_FIXED)
 def vertex_margins(indptr, indices, data, weights, vertices, out):
     """Margins of one vertex's edges for each row; beyond its last edge, ``out`` stays as it is."""
-    lows, highs = _row_buffers(indptr)
+    lows, highs = row_buffers(indptr)
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
         find_features(indices, start, stop, weights, lows, highs)

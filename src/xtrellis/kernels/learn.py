@@ -10,14 +10,11 @@ plus the updates of the edges that a row is still wrong about, which soon are fe
 """
 
 import numpy as np
-from numba import njit
 
-_OPTIONS = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",  # a check for division by zero would keep loops from SIMD
-    "fastmath": {"contract", "nsz", "nnan", "ninf", "reassoc"},
-}
+from ._jit import SUMS
+from ._jit import kernel as njit
+
+_OPTIONS = {"fastmath": SUMS}
 _FEW = 2  # an update of fewer than one in this many edges goes edge by edge
 
 

@@ -1,12 +1,13 @@
 """Rows of training: those of a block, and rows that are equal."""
 
 import numpy as np
-from numba import njit
+
+from ._jit import kernel
 
 # ---------------------------------------------------------------------- rows of blocks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather_rows(indptr, indices, data, rows, local, new_indptr, new_indices, new_data, features):
     """Copy rows into a CSR of their own, over the features that they contain only.
 
@@ -32,7 +33,7 @@ def gather_rows(indptr, indices, data, rows, local, new_indptr, new_indices, new
 # ---------------------------------------------------------------------- equal rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_rows(indptr, indices, data_bits, labels, hashes):
     """64-bit hash of each row's features, values and label."""
     for i in range(labels.size):
@@ -44,7 +45,7 @@ def hash_rows(indptr, indices, data_bits, labels, hashes):
         hashes[i] = h
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_first_rows(indptr, indices, data_bits, labels, hashes, order, first):
     """Mark, in an order by hash, the rows that differ from the first of those before them."""
     leader = -1

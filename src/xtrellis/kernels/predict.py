@@ -5,29 +5,23 @@ of ``losses`` and ``decode``, are left to the caller: path -1.
 """
 
 import numpy as np
-from numba import njit
 
+from ._jit import SUMS, kernel
 from .costs import exponential
-from .decode import _trace, _values
-from .lazy import block_margins, find_features
-from .learn import _OPTIONS
+from .decode import best_path, fill_values
+from .lazy import block_margins, find_features, row_buffers
 
 
-@njit(**_OPTIONS)
-def exponential_paths(
-    indptr, indices, data, weights, twins, originals, width, digits, path_counts, paths
-):
+@kernel(fastmath=SUMS)
+def exponential_paths(indptr, indices, data, weights, twins, originals, g, paths):
     """Path of least exponential loss of each row."""
     n_columns = weights.bias.size
     n_edges = n_columns + twins.size
-    longest = 1
-    for i in range(indptr.size - 1):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    lows, highs = row_buffers(indptr)
     columns = np.empty(n_columns, np.float32)
     margins = np.empty(n_edges, np.float32)
     costs = np.empty(n_edges, np.float32)
-    best = np.empty((digits.size, width), np.float64)
+    best = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
         find_features(indices, start, stop, weights, lows, highs)
@@ -45,5 +39,5 @@ def exponential_paths(
             paths[i] = -1
             continue
         exponential(margins, costs)
-        _values(costs, width, digits, best)
-        paths[i] = _trace(costs, width, digits, path_counts, best)
+        fill_values(costs, g.slices, best)
+        paths[i] = best_path(costs, g.slices, best)

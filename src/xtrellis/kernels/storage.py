@@ -5,12 +5,12 @@ them is not zero; else as a list of columns and values.
 """
 
 import numpy as np
-from numba import njit
 
+from ._jit import kernel
 from .lazy import hash_feature
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_entries(weights, threshold, full_above, counts):
     """Number of entries that each feature's weights above the threshold take; their sum."""
     n_columns = weights.shape[1]
@@ -24,7 +24,7 @@ def count_entries(weights, threshold, full_above, counts):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_entries(weights, threshold, order, counts, columns, values):
     """The entries of the features in this order."""
     n_columns = weights.shape[1]
@@ -39,7 +39,7 @@ def take_entries(weights, threshold, order, counts, columns, values):
                 e += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prune_entries(
     feature_starts,
     column_starts,
@@ -84,7 +84,7 @@ def prune_entries(
     return n_kept, e
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rank_features(features, slots, seen, ranks):
     """Number the distinct features in the order in which they appear; returns how many.
 
@@ -105,7 +105,7 @@ def rank_features(features, slots, seen, ranks):
     return n_seen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_directory(ranks, feature_starts, first, last, homes, spots, table):
     """List the blocks of every feature, in order.
 

@@ -5,7 +5,8 @@ with a code and the place. Values come out as ``float32(float(text))`` would giv
 """
 
 import numpy as np
-from numba import njit
+
+from ._jit import kernel
 
 # What stopped the parser.
 FINE = 0
@@ -34,7 +35,7 @@ _MARGIN = 2.0**-48  # relative: more than the rounding of a decimal number in do
 _HALF_MORE_THAN_MAX = 3.4028235677973366e38  # what float32 rounds to infinity
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def parse(text, labelled, indices, values, row_stops, row_lines, labels, label_kinds, names, stops,
           unsure):  # fmt: skip
     """Rows of a block that ends with a newline.
@@ -78,7 +79,7 @@ def parse(text, labelled, indices, values, row_stops, row_lines, labels, label_k
             start = p
             index = 0
             while _ZERO <= text[p] <= _NINE:
-                index = min(10 * index + (text[p] - _ZERO), 2 * MAX_INDEX)
+                index = min(10 * index + (np.int64(text[p]) - _ZERO), 2 * MAX_INDEX)
                 p += 1
             if text[p] != _COLON or p == start:
                 return n_rows, n_values, n_unsure, _not_index(text, start), line, start
@@ -106,26 +107,26 @@ def parse(text, labelled, indices, values, row_stops, row_lines, labels, label_k
     return n_rows, n_values, n_unsure, FINE, line, p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends_word(c):
     return c in (_SPACE, _NEWLINE, _TAB, _RETURN, _HASH)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _after_blanks(text, p):
     while text[p] == _SPACE or text[p] == _TAB or text[p] == _RETURN:
         p += 1
     return p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _line_end(text, p):
     while text[p] != _NEWLINE:
         p += 1
     return p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _after_query(text, p):
     """Place after ``qid:12``, if that is there; queries are of no use to us."""
     if text.size - p > 4 and text[p] == 113 and text[p + 1] == 105 and text[p + 2] == 100:
@@ -137,7 +138,7 @@ def _after_query(text, p):
     return p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _not_index(text, start):
     """Code of a word that should be a pair: one without a colon, or with a wrong index."""
     p = start
@@ -148,7 +149,7 @@ def _not_index(text, start):
     return NO_PAIR
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _label(text, start, end):
     """Value and kind of a label; the kind is -1 if it is a list of numbers."""
     p = start
@@ -157,7 +158,7 @@ def _label(text, start, end):
     first, value = p, 0
     while p < end and _ZERO <= text[p] <= _NINE:
         if p - first < _MAX_DIGITS:
-            value = 10 * value + (text[p] - _ZERO)
+            value = 10 * value + (np.int64(text[p]) - _ZERO)
         p += 1
     n_digits = p - first
     if p < end and text[p] == _POINT:  # 3.0 is an integer, too
@@ -178,7 +179,7 @@ def _label(text, start, end):
     return 0, (-1 if commas and not others else TEXT)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number(text, p):
     """Place after a decimal number, its value, and whether float32 rounds that rightly.
 
@@ -211,7 +212,7 @@ def _number(text, p):
             p += 1
         power, first = 0, p
         while _ZERO <= text[p] <= _NINE:
-            power = min(10 * power + (text[p] - _ZERO), 2**30)
+            power = min(10 * power + (np.int64(text[p]) - _ZERO), 2**30)
             p += 1
         if p == first:
             return -1, 0.0, True
@@ -223,7 +224,7 @@ def _number(text, p):
     return p, (-x if negative else x), sure
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scaled(digits, exponent):
     """``digits * 10 ** exponent``, but for rounding; infinite or zero far out of range."""
     if digits == 0 or exponent < -90:

@@ -1,3 +1,4 @@
+from .greedy import GreedyAssignment as GreedyAssignment
 from .learners import Arow as Arow
 from .learners import AveragedPerceptron as AveragedPerceptron
 from .learners import Learner as Learner

@@ -114,18 +114,8 @@ def vertex_number(trellis: Trellis, index: int, vertex: int) -> int:
 
 
 def vertex_edges(trellis: Trellis, index: int, vertex: int) -> IntArray:
-    """Edges that leave one vertex of slice ``index`` (-1: the source), its exit last.
-
-    >>> vertex_edges(Trellis(9, 2), 0, 0)
-    array([ 2,  3, 13])
-    """
-    if index < 0:
-        return np.arange(trellis.slice_width)
-    size = (*trellis.slice_sizes, 0)[index + 1]
-    edges = trellis.inner_start(index) + vertex * size + np.arange(size)
-    if vertex < trellis.digits[index]:
-        edges = np.append(edges, trellis.exit_start(index) + vertex)
-    return edges
+    """As :meth:`Trellis.vertex_edges`."""
+    return trellis.vertex_edges(index, vertex)
 
 
 def all_edge_groups(trellis: Trellis, training: Training) -> list[IntArray]:
@@ -137,18 +127,8 @@ def all_edge_groups(trellis: Trellis, training: Training) -> list[IntArray]:
 
 
 def twin_edges(trellis: Trellis) -> tuple[IntArray, IntArray]:
-    """Edges with the same column in the coding matrix as another one, and those others.
-
-    A vertex with one way in and one way out has twins on its two sides. Such vertices are in slice
-    0 of graphs whose second slice is the last and has one vertex: K < 2b, so one-vs-rest.
-
-    >>> twin_edges(Trellis(4, 4))
-    (array([4, 5, 6, 7]), array([0, 1, 2, 3]))
-    """
-    if trellis.n_slices > 2 or trellis.digits[1] > 1:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    vertices = np.arange(trellis.digits[0], trellis.slice_width)
-    return trellis.inner_start(0) + vertices, vertices
+    """As :meth:`Trellis.twin_edges`."""
+    return trellis.twin_edges()
 
 
 def _parts(
