@@ -197,7 +197,7 @@ class JointTraining:
                 at,
                 self.y_encoded,
                 self.greedy.path_of_class,
-                *layout(self.trellis),
+                self.trellis.arrays,
                 self.sample_weight,
                 self.clock,
                 self.weights,
