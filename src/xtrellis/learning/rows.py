@@ -11,7 +11,8 @@ import numpy.typing as npt
 from .._arrays import Float32Array, IntArray, canonical_csr, occurring_columns
 from ..graph.trellis import Trellis
 
-_CHUNK = 64  # rows that are visited together; see visiting_order
+_CHUNK = 8  # rows that are visited together; see visiting_order
+_CACHED = 4096  # rows of a block that stay in the processor's caches
 
 
 def merge_rows(
@@ -156,12 +157,16 @@ def _with_paths(
 
 
 def visiting_order(rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """These rows in a new random order, in which short runs of neighbours stay together.
+    """These rows in a new random order, in which a few neighbours stay together if they are many.
 
-    The rows are stored in a random order already; moving chunks of them keeps the processor's
-    caches warm, where a fresh permutation of single rows would take twice the time.
+    The rows lie in a random order already; moving chunks of them keeps the processor's caches
+    warm, where a fresh permutation of single rows would take twice the time. Chunks are small and
+    begin elsewhere every time: coordinate descent with fixed chunks of 64 takes twice the passes.
     """
-    n_chunks = -(-len(rows) // _CHUNK)
-    starts = _CHUNK * rng.permutation(n_chunks)
+    if len(rows) <= _CACHED:
+        return rng.permutation(rows)
+    first = int(rng.integers(_CHUNK))
+    n_chunks = -(-(len(rows) + first) // _CHUNK)
+    starts = _CHUNK * rng.permutation(n_chunks) - first
     order = (starts[:, np.newaxis] + rng.permutation(_CHUNK)).ravel()
-    return rows[order[order < len(rows)]]
+    return rows[order[(order >= 0) & (order < len(rows))]]

@@ -1,0 +1,290 @@
+"""The linear SVM: many edges by coordinate descent, the stubborn ones by Newton's method.
+
+All edges of a block descend together at first: a few passes over the rows bring most of them to
+their optimum. Every third pass visits all rows and measures each edge's duality gap. An edge
+whose gap no longer falls is ill-conditioned, for example because heavy rows contradict each
+other. It leaves the others for good and is solved by itself, by Newton's method on the primal
+objective, which takes a few steps whatever the weights of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._arrays import Float32Array, IntArray
+from ..._checks import check_positive
+from .learner import Block, Learner, finite, too_large
+
+MEASURED = 3  # every so many passes visit all rows and measure the gaps
+JUDGED = 12  # passes in which a gap has to fall to SLOW of what it was
+SLOW = 0.7
+MAX_PASSES = 60  # of coordinate descent before Newton's method solves what is left
+FEW_EDGES = 1 / 16  # of a block: cheaper to solve singly than by passes over all
+LEAST_GAP = 1e-5  # that sums in single precision can tell
+MAX_DUAL = 1e3  # single precision holds weights to about 1e-7 of the largest dual variable
+NEWTON_STEPS = 20  # per edge and epoch
+
+
+@dataclass
+class SVMState:
+    """Weights of a block's edges on their way to the optimum.
+
+    Attributes
+    ----------
+    costs, norms : ndarray of float32, shape (n_rows,)
+        C times the weight of each row, and its squared length.
+    edges : ndarray of int64
+        Edges in coordinate descent; the next four are theirs.
+    weights, bias, duals : ndarray of float32
+        Shapes (n_features, len(edges)), (len(edges),) and (n_rows, len(edges)).
+    targets : ndarray of int32
+        The block's, renumbered.
+    newton_edges, newton_weights, newton_bias
+        The other edges; their weights are of shape (len(newton_edges), n_features).
+    gaps, losses : ndarray of float64, shape (n_edges,)
+        Relative duality gap, infinite if not measured, and weighted loss of each edge.
+    earlier : ndarray of float64, shape (n_edges,)
+        The gaps when they were last judged.
+    moves : ndarray of float32, shape (n_rows,)
+        Largest gradient of each row when last visited.
+    n_passes, n_rows : int
+        Passes since rows or C changed, and the number of rows visited.
+    """
+
+    costs: Float32Array
+    norms: Float32Array
+    edges: IntArray
+    weights: Float32Array
+    bias: Float32Array
+    duals: Float32Array
+    targets: npt.NDArray[np.int32]
+    newton_edges: IntArray
+    newton_weights: Float32Array
+    newton_bias: Float32Array
+    gaps: npt.NDArray[np.float64]
+    losses: npt.NDArray[np.float64]
+    earlier: npt.NDArray[np.float64]
+    moves: Float32Array
+    n_passes: int = 0
+    n_rows: int = 0
+
+    def restart(self, n_rows: int) -> None:
+        """Go on from these weights with other rows or another C: nothing is solved any more."""
+        self.gaps[:] = self.earlier[:] = np.inf
+        self.n_passes, self.n_rows = 0, n_rows
+
+
+@dataclass
+class LinearSVM(Learner):
+    """L2-regularised linear SVM with squared hinge, solved to a given precision.
+
+    Each edge minimises ``|w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2``; the bias is the weight of a
+    constant feature of 1, as in LIBLINEAR.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss against the regulariser.
+    tolerance : float, default=1e-2
+        Stop when each edge's objective is within this share of its optimum.
+
+    Examples
+    --------
+    >>> from xtrellis.learning import LinearSVM
+    >>> LinearSVM(C=3.0)
+    LinearSVM(C=3.0, tolerance=0.01)
+    """
+
+    C: float = 1.0
+    tolerance: float = 1e-2
+
+    epochs = 100
+    merges_rows = True
+    bytes_a_weight = 4
+    bytes_a_row = 4
+
+    def __post_init__(self) -> None:
+        check_positive(C=self.C, tolerance=self.tolerance)
+
+    def start(self, block: Block) -> SVMState:
+        """Zero weights and dual variables."""
+        from ...kernels import svm as kernels
+
+        norms = np.empty(block.n_rows, np.float32)
+        kernels.squared_norms(block.indptr, block.data, norms)
+        n_edges, n_features = block.n_edges, block.n_features
+        return SVMState(
+            costs=self._costs(block, norms),
+            norms=norms,
+            edges=np.arange(n_edges),
+            weights=np.zeros((n_features, n_edges), np.float32),
+            bias=np.zeros(n_edges, np.float32),
+            duals=np.zeros((block.n_rows, n_edges), np.float32),
+            targets=block.targets,
+            newton_edges=np.empty(0, np.int64),
+            newton_weights=np.empty((0, n_features), np.float32),
+            newton_bias=np.empty(0, np.float32),
+            gaps=np.full(n_edges, np.inf),
+            losses=np.zeros(n_edges),
+            earlier=np.full(n_edges, np.inf),
+            moves=np.full(block.n_rows, np.inf, np.float32),
+        )
+
+    def rescale(self, block: Block, state: SVMState) -> SVMState:
+        """Change a state trained with another C, so that it goes on with this learner's.
+
+        Dual variables of one C are feasible for any other, so a path over C is one state, trained
+        until converged at each C in turn; the optimum is the same as from zero.
+        """
+        state.costs = self._costs(block, state.norms)
+        state.moves[:] = np.inf
+        state.restart(state.n_rows)
+        return state
+
+    def _costs(self, block: Block, norms: Float32Array) -> Float32Array:
+        """C times the weight of each row, or a ValueError if the curvature overflows."""
+        with np.errstate(over="ignore"):
+            costs = np.float32(self.C) * block.row_weights
+            curvatures = np.float32(4) * costs * (norms + 1)
+        if not np.isfinite(curvatures).all():
+            raise ValueError(too_large(block))
+        return costs
+
+    def step(self, block: Block, state: SVMState, order: IntArray) -> float:
+        """One pass of coordinate descent; when that is over, Newton steps for what is left."""
+        if len(order) != state.n_rows:
+            state.restart(len(order))
+        if (state.gaps[state.edges] > self.tolerance).any():
+            self._descend(block, state, order)
+        else:
+            self._newton(block, state, order)
+        return float(state.losses.sum() / self.C)
+
+    def _descend(self, block: Block, state: SVMState, order: IntArray) -> None:
+        """A pass over all rows, or over those whose variables had a gradient when last visited."""
+        visited = order
+        if state.n_passes % MEASURED != MEASURED - 1:
+            visited = order[state.moves[order] > 2 * self.tolerance]
+        state.n_passes += 1
+        losses, squares = self._pass(block, state, visited, 0.002 * self.tolerance)
+        if len(visited) == len(order):
+            state.losses[state.edges] = losses[0]
+        if state.n_passes % MEASURED == 0:
+            self._measure(state, losses, squares)
+            if (state.gaps[state.edges] <= self.tolerance).all():
+                # The weights moved while the losses were added up: once more, at rest.
+                self._measure(state, *self._pass(block, state, order, np.inf))
+            self._hand_over(block, state)
+
+    def _measure(
+        self,
+        state: SVMState,
+        losses: npt.NDArray[np.float64],
+        squares: npt.NDArray[np.float64],
+    ) -> None:
+        """Relative duality gap of each edge."""
+        gaps = (squares + losses[0] - losses[1]) / (0.5 * squares + losses[0])
+        state.gaps[state.edges] = np.maximum(gaps, LEAST_GAP)
+
+    def _pass(
+        self, block: Block, state: SVMState, visited: IntArray, tolerance: float
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Losses and dual values of the edges, and the squared lengths of their weights."""
+        from ...kernels import svm as kernels
+
+        losses = np.empty((2, len(state.edges)))
+        kernels.svm_pass(
+            block.indptr,
+            _unsigned(block.indices),
+            block.data,
+            visited,
+            state.targets,
+            state.costs,
+            state.norms,
+            np.float32(tolerance),
+            state.duals,
+            state.weights,
+            state.bias,
+            state.moves,
+            losses[0],
+            losses[1],
+        )
+        squares = np.einsum("kj,kj->j", state.weights, state.weights, dtype=np.float64)
+        return losses, squares + state.bias.astype(np.float64) ** 2
+
+    def _hand_over(self, block: Block, state: SVMState) -> None:
+        """Edges that coordinate descent does not solve in time go to Newton's method."""
+        gaps = state.gaps[state.edges]
+        unsolved = gaps > self.tolerance
+        leaves = state.duals.max(axis=0, initial=0) > MAX_DUAL
+        if state.n_passes % JUDGED == 0:
+            leaves |= unsolved & (gaps > SLOW * state.earlier[state.edges])
+            state.earlier[state.edges] = gaps
+        if state.n_passes >= MAX_PASSES or unsolved.sum() <= FEW_EDGES * block.n_edges:
+            leaves |= unsolved
+        if not leaves.any():
+            return
+        state.gaps[state.edges[leaves]] = np.inf  # to be measured again
+        state.newton_edges = np.append(state.newton_edges, state.edges[leaves])
+        state.newton_weights = np.vstack([state.newton_weights, state.weights[:, leaves].T])
+        state.newton_bias = np.append(state.newton_bias, state.bias[leaves])
+        state.edges = state.edges[~leaves]
+        state.weights = np.ascontiguousarray(state.weights[:, ~leaves])
+        state.bias = state.bias[~leaves]
+        state.duals = np.ascontiguousarray(state.duals[:, ~leaves])
+        place = np.full(block.n_edges + 1, -1, np.int32)  # the last one stands for "no edge"
+        place[state.edges] = np.arange(len(state.edges))
+        state.targets = place[block.targets]
+
+    def _newton(self, block: Block, state: SVMState, order: IntArray) -> None:
+        """Some Newton steps for each edge that is not solved yet."""
+        from ...kernels import svm as kernels
+
+        gaps = state.gaps[state.newton_edges]
+        losses = kernels.svm_newton(
+            block.indptr,
+            _unsigned(block.indices),
+            block.data,
+            order,
+            block.targets,
+            state.costs,
+            state.newton_edges,
+            self.tolerance,
+            NEWTON_STEPS,
+            state.newton_weights,
+            state.newton_bias,
+            gaps,
+        )
+        visited = state.gaps[state.newton_edges] > self.tolerance
+        state.losses[state.newton_edges[visited]] = losses[visited]
+        state.gaps[state.newton_edges] = gaps
+
+    def converged(self, state: SVMState) -> bool:
+        """Whether every edge's objective is within the tolerance of its optimum."""
+        return bool((state.gaps <= self.tolerance).all())
+
+    def shortfall(self, block: Block, state: SVMState) -> float:
+        """Duality gap of all edges together, as a share of their objective."""
+        if self.converged(state):
+            return 0.0
+        return float(np.average(state.gaps))
+
+    def finish(self, block: Block, state: SVMState) -> tuple[Float32Array, Float32Array]:
+        """The weights as they are."""
+        if len(state.newton_edges) == 0:
+            return finite(block, state.weights, state.bias)
+        weights = np.empty((block.n_features, block.n_edges), np.float32)
+        bias = np.empty(block.n_edges, np.float32)
+        weights[:, state.edges], bias[state.edges] = state.weights, state.bias
+        weights[:, state.newton_edges] = state.newton_weights.T
+        bias[state.newton_edges] = state.newton_bias
+        return finite(block, weights, bias)
+
+
+def _unsigned(indices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers as unsigned ones, which need no test for negative indices."""
+    return indices.view(np.uint32) if indices.dtype == np.int32 else indices
