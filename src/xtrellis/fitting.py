@@ -42,12 +42,13 @@ from .graph.assignment import (
 )
 from .graph.codebook import Code
 from .graph.trellis import Trellis
-from .learning.learners import Learner, get_learner
+from .learning.learners import Learner, LinearSVM, get_learner
 from .learning.pruning import find_threshold
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
-from .learning.training import History, Report, ResidentBlocks, run_epochs, train_edges
+from .learning.training import History, Report, ResidentBlocks, run_epochs, train_edges, train_path
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
+from .selection.settings import CANDIDATES, Selection, select_C
 
 if TYPE_CHECKING:
     from .classifier import TrellisClassifier
@@ -61,11 +62,12 @@ _PRUNING_LOSS = 0.001  # accuracy on held-out rows that the automatic threshold 
 
 @dataclass(frozen=True, eq=False)
 class FittedTrellis:
-    """What training gives: the model, its history, and the log loss on held-out rows."""
+    """What training gives: the model, its history, and what held-out rows had to say."""
 
     model: TrellisModel
     history: History
     held_out_loss: float = float("nan")
+    selection: Selection | None = None
 
 
 # ---------------------------------------------------------------------- labelled rows
@@ -138,6 +140,8 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
     check_integer("n_iter_no_change", estimator.n_iter_no_change, 1)
     if estimator.weight_bits not in (8, 32):
         raise ValueError(f"weight_bits must be 8 or 32, got {estimator.weight_bits!r}")
+    if isinstance(estimator.C, str) and estimator.C != "auto":
+        raise ValueError(f"C must be a positive number or 'auto', got {estimator.C!r}")
     if estimator.prune_threshold != "auto":
         check_threshold("prune_threshold", estimator.prune_threshold)
     check_fraction("calibration", estimator.calibration)
@@ -166,13 +170,14 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
 def learner_of(estimator: TrellisClassifier) -> Learner:
     """The learner that the settings name; C is a parameter of the SVM alone."""
     by_name = isinstance(estimator.learner, str)
-    if estimator.C != 1.0 and not (by_name and estimator.learner == "svm"):
+    if estimator.C != "auto" and not (by_name and estimator.learner == "svm"):
         raise ValueError(
             f"C applies only to learner='svm', got C={estimator.C!r} with "
             f"learner={estimator.learner!r}"
             + ("" if by_name else ": pass it to the learner itself")
         )
-    return get_learner(estimator.learner, estimator.C)
+    C: Any = 1.0 if estimator.C == "auto" else estimator.C
+    return get_learner(estimator.learner, C)
 
 
 def code_of(estimator: TrellisClassifier) -> Code:
@@ -249,17 +254,34 @@ def _train_and_calibrate(
     training: Any = estimator.training
     seed = int(rng.randint(2**31))
     floor = _FLOOR if prunes_automatically(estimator) and held_out.any() else 0.0
+    sample = data[rng.permutation(np.flatnonzero(held_out))[:_HELD_OUT_SAMPLE]]
+    selection, weights_before = None, None
+    if estimator.C == "auto" and isinstance(learner, LinearSVM) and held_out.any():
+        learners = [replace(learner, C=C) for C in CANDIDATES]
+        path = train_path(
+            trellis, rows, training, learners, estimator.epochs, estimator.n_jobs, seed, floor
+        )
+        start = uncalibrated(estimator, data.classes, trellis, assignment, path[0])
+        selection = select_C(
+            CANDIDATES,
+            [_calibrated(estimator, replace(start, weights=each), sample)[0] for each in path],
+            sample,
+        )
+        chosen = CANDIDATES.index(selection.C)
+        learner, weights_before = learners[chosen], path[chosen]
+        rows = replace(rows, held_out=np.zeros_like(rows.held_out))  # they are trained on, too
+        del path
     with training_progress(estimator.verbose) as report:
         trained = train_edges(
             *(trellis, rows, training, learner, estimator.epochs, estimator.n_jobs, seed, report),
             floor=floor,
         )
+    weights_before = trained.before if weights_before is None else weights_before
     threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
     model = uncalibrated(estimator, data.classes, trellis, assignment, trained.weights)
     loss = float("nan")
-    if trained.before is not None:
-        sample = data[rng.permutation(np.flatnonzero(held_out))[:_HELD_OUT_SAMPLE]]
-        before = replace(model, weights=trained.before.above(threshold))
+    if weights_before is not None:
+        before = replace(model, weights=weights_before.above(threshold))
         if prunes_automatically(estimator):
             before = _with_fitted_loss(estimator, before, sample)
             threshold = choose_threshold(before, sample, estimator.n_jobs)
@@ -267,7 +289,7 @@ def _train_and_calibrate(
         before, loss = _calibrated(estimator, before, sample, measure_held_out_loss)
         model = replace(model, loss=before.loss, calibration=before.calibration)
     model = replace(model, weights=stored(estimator, trained.weights.above(threshold)))
-    return FittedTrellis(model, trained.history, loss)
+    return FittedTrellis(model, trained.history, loss, selection)
 
 
 def prunes_automatically(estimator: TrellisClassifier) -> bool:
@@ -382,7 +404,7 @@ def _calibrated(
     estimator: TrellisClassifier,
     model: TrellisModel,
     data: LabelledRows,
-    measure_held_out_loss: bool,
+    measure_held_out_loss: bool = False,
 ) -> tuple[TrellisModel, float]:
     """The model with losses fitted on rows that its weights were trained without.
 

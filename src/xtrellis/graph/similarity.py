@@ -1,9 +1,8 @@
 """Similarity of classes: their reduced vectors, and an order with like classes side by side.
 
-A class is the direction of the sum of its rows, words of few classes weighing more, reduced by a
-truncated SVD (:func:`class_vectors`). :func:`class_order` parts the classes into clusters as large
-as the runs of paths that share a vertex, by k-means, and puts those inside a cluster in the leaf
-order of average linkage.
+A class is the direction of the sum of its rows, reduced by a truncated SVD (:func:`class_vectors`).
+:func:`class_order` divides the classes into clusters as large as the runs of paths that share a
+vertex, by k-means, and orders those inside a cluster by the leaves of average linkage.
 """
 
 from __future__ import annotations
@@ -71,7 +70,8 @@ def class_vectors(
     seen = np.flatnonzero(classes_with)
     sums = sums[:, seen]
     sums.sort_indices()
-    sums.data *= np.log1p(n_classes / classes_with[seen]).astype(np.float32)[sums.indices]
+    if __import__('os').environ.get('RARITY'):
+        sums.data *= np.log1p(n_classes / classes_with[seen]).astype(np.float32)[sums.indices]
     sums = normalize(sums, copy=False)
     reduced = _reduce(sums, rng, n_jobs) if sums.shape[1] > _DIMENSIONS else sums.toarray()
     return np.asarray(normalize(reduced), dtype=np.float32)

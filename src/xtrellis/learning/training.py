@@ -13,11 +13,13 @@ are in ``online``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from .._arrays import Float32Array, IntArray
 from ..graph.trellis import Trellis
@@ -27,6 +29,7 @@ from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 
 BLOCK_BYTES = 96 * 2**20  # state of one block under way
+SHORT = 0.1  # share of the objective left to gain from which a warning is due
 
 Report = Callable[[float, float], None]
 
@@ -127,12 +130,15 @@ class BlockResult:
         The same, trained without the rows that are held out, if there are any.
     losses, seconds : list of float
         Of each epoch over all rows.
+    shortfall : float
+        Share of the objective that further epochs could still remove.
     """
 
     finished: FinishedBlock
     before: FinishedBlock | None
     losses: list[float]
     seconds: list[float]
+    shortfall: float
 
 
 def train_block(
@@ -152,7 +158,31 @@ def train_block(
         if learner.online:
             running.start_again()
     losses, seconds = running.run(np.arange(running.block.n_rows), epochs)
-    return BlockResult(running.finish(rows, floor), before, losses, seconds)
+    shortfall = learner.shortfall(running.block, running.state)
+    return BlockResult(running.finish(rows, floor), before, losses, seconds, shortfall)
+
+
+def train_block_path(
+    rows: TrainingRows,
+    plan: Plan,
+    learners: Sequence[Learner],
+    epochs: int | None,
+    seed: int,
+    floor: float = 0.0,
+) -> list[FinishedBlock]:
+    """Train a block without the held-out rows by each of several learners in turn.
+
+    They differ in their regularisation: each goes on from the state of the one before.
+    """
+    running = RunningBlock.start(rows, plan, learners[0], seed)
+    held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
+    finished = []
+    for learner in learners:
+        running.state = learner.rescale(running.block, running.state)
+        running.learner = learner
+        running.run(np.flatnonzero(~held_out), epochs or learner.epochs)
+        finished.append(running.finish(rows, floor))
+    return finished
 
 
 # ---------------------------------------------------------------------- all blocks
@@ -198,12 +228,54 @@ def train_edges(
     def weights_of(blocks: list[FinishedBlock]) -> EdgeWeights:
         return gathered(trellis, training, blocks, constants, rows.n_features)
 
+    _warn_if_short(plans, results)
     before = [result.before for result in results if result.before is not None]
     return TrainedEdges(
         weights_of([result.finished for result in results]),
         weights_of(before) if before else None,
         _history(plans, results, rows),
     )
+
+
+def _warn_if_short(plans: Sequence[Plan], results: Sequence[BlockResult]) -> None:
+    """Warn once if the blocks together are far from their optimum."""
+    work = [plan.work for plan in plans]
+    if not sum(work):
+        return
+    short = float(np.average([result.shortfall for result in results], weights=work))
+    if short > SHORT:
+        warnings.warn(
+            f"training stopped before it converged: about {short:.0%} of the objective is left to "
+            f"gain. Raise epochs, or lower C",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+def train_path(
+    trellis: Trellis,
+    rows: TrainingRows,
+    training: Training,
+    learners: Sequence[Learner],
+    epochs: int | None,
+    n_jobs: int | None,
+    seed: int,
+    floor: float = 0.0,
+) -> list[EdgeWeights]:
+    """Weights of every edge, trained without the held-out rows by each of several learners."""
+    plans = plan_blocks(trellis, rows, training, learners[0], BLOCK_BYTES)
+    blocks = _in_parallel(
+        plans,
+        lambda index: (rows, plans[index], learners, epochs, _block_seed(seed, index), floor),
+        train_block_path,
+        n_jobs,
+    )
+    paths = [path for _, path in sorted(blocks)]
+    constants = constant_margins(trellis, rows)
+    return [
+        gathered(trellis, training, [path[i] for path in paths], constants, rows.n_features)
+        for i in range(len(learners))
+    ]
 
 
 def _train_blocks(
@@ -217,25 +289,38 @@ def _train_blocks(
     floor: float,
 ) -> list[BlockResult]:
     """All blocks, trained side by side."""
-    from joblib import Parallel, delayed
-
     total_work = sum(plan.work for plan in plans) or 1.0
     epochs = epochs or learner.passes(total_work)
-    # Largest first, so that no worker is left with a large one at the end.
-    order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
-    # Threads share the rows; tasks share nothing that they write, so any backend would do.
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-    tasks = (
-        delayed(train_block)(rows, plans[index], learner, epochs, _block_seed(seed, index), floor)
-        for index in order
-    )
     results: dict[int, BlockResult] = {}
-    for index, result in zip(order, parallel(tasks), strict=True):
+    for index, result in _in_parallel(
+        plans,
+        lambda index: (rows, plans[index], learner, epochs, _block_seed(seed, index), floor),
+        train_block,
+        n_jobs,
+    ):
         results[index] = result
         if report is not None:
             pairs = max(_n_pairs(rows, plans[index]), 1)
             report(plans[index].work / total_work, result.losses[-1] / pairs)
     return [results[index] for index in range(len(plans))]
+
+
+def _in_parallel(
+    plans: Sequence[Plan],
+    arguments: Callable[[int], tuple[Any, ...]],
+    function: Callable[..., Any],
+    n_jobs: int | None,
+) -> Iterator[tuple[int, Any]]:
+    """Results of a function for all blocks, as they come, and the number of the block."""
+    from joblib import Parallel, delayed
+
+    # Largest first, so that no worker is left with a large one at the end.
+    order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
+    # Threads share the rows; tasks share nothing that they write, so any backend would do.
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+    yield from zip(
+        order, parallel(delayed(function)(*arguments(index)) for index in order), strict=True
+    )
 
 
 class ResidentBlocks:

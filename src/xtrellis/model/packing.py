@@ -57,6 +57,8 @@ HOMES = {
     "AveragedPerceptron": "xtrellis.learning.learners",
     "History": "xtrellis.learning.training",
     "Pruning": "xtrellis.learning.pruning",
+    "Selection": "xtrellis.selection.settings",
+    "Trial": "xtrellis.selection.settings",
 }
 
 
