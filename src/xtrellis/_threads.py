@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 def in_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
 ) -> list[Result]:
-    """Results of a function for all items, in their order, computed by as many threads as joblib allows.
+    """Results of a function for all items, in their order, by as many threads as joblib allows.
 
     joblib checks for finished work every ten milliseconds, and new threads take a millisecond to
     start: longer than such work may take. So helper threads are kept, and the caller works, too;
