@@ -42,9 +42,9 @@ def in_threads(
 ) -> list[Result]:
     """Results of a function for all items, in their order, by as many threads as joblib allows.
 
-    joblib looks for finished work every ten milliseconds, and new threads take one to start: more
-    than such work may take. So helpers are kept, and the caller works, too; alone, if all helpers
-    are busy.
+    joblib checks for finished work every ten milliseconds, and new threads take a millisecond to
+    start: longer than such work may take. So helper threads are kept, and the caller works, too;
+    alone, if all helpers are busy.
 
     >>> in_threads(len, ["a", "bcd"], n_jobs=2)
     [1, 3]
@@ -74,7 +74,7 @@ def in_threads(
     try:
         work()
     finally:
-        # One that others keep busy has not begun, and need not any more. The rest must end first.
+        # A helper that has not begun need not any more; those that have must end first.
         _finish([other for other in others if not other.cancel()], waiting)
     return [results[index] for index in range(len(items))]
 

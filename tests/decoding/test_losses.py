@@ -179,7 +179,7 @@ def test_a_loss_may_return_booleans():
         (lambda: get_loss(PathHinge), r"not a class: try PathHinge\(\)"),
         (lambda: get_loss("log")(["a"]), "margins must be real numbers, got"),
         (lambda: get_loss(lambda z: z * 1j)(np.ones(3)), "values of loss .* got complex128"),
-        (lambda: get_loss(np.sum)(np.ones(3)), "loss 'sum' must return one value an element"),
+        (lambda: get_loss(np.sum)(np.ones(3)), "loss 'sum' must return one value per element"),
     ],
 )
 def test_bad_losses(call, message):

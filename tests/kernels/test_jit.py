@@ -1,6 +1,7 @@
 """Where compiled kernels are kept: read-only file systems, damaged files, changed sources."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -176,3 +177,10 @@ def test_a_callback_can_be_removed(package):
     before = compile_seconds()
     on_compile(pytest.fail)()
     assert compile_seconds() == before
+
+
+def test_all_kernels_are_made_by_the_one_decorator():
+    for path in (PACKAGE / "kernels").glob("*.py"):
+        if path.name != "_jit.py":
+            imported = re.findall(r"^(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+            assert "numba" not in imported, path

@@ -45,7 +45,7 @@ class DecodingLoss(Protocol):
         """Costs whose shortest path is the path of least total loss; (n, n_edges)."""
 
     def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-        """Total loss of one path a row, by its definition; (n,)."""
+        """Total loss of one path per row, by its definition; (n,)."""
 
 
 # ---------------------------------------------------------------------- L(z) and L(f) - L(-f)
@@ -151,7 +151,7 @@ class Loss:
         result = _as_floats(self.function(values), f"values of loss {self.name!r}")
         if result.shape != values.shape:
             raise ValueError(
-                f"loss {self.name!r} must return one value an element: "
+                f"loss {self.name!r} must return one value per element: "
                 f"got shape {result.shape} for input of shape {values.shape}"
             )
         return result
@@ -164,7 +164,7 @@ class Loss:
         return self.difference(margins)
 
     def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-        """``sum_j L(M_j f_j)`` of one path a row, equation (1) of the paper."""
+        """``sum_j L(M_j f_j)`` of one path per row, equation (1) of the paper."""
         return self(codewords(trellis, paths) * margins).sum(axis=1, dtype=np.float64)
 
     def to_parts(self) -> dict[str, str]:

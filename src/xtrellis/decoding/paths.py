@@ -85,7 +85,7 @@ def k_best_paths(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis, TrellisArrays
+    >>> from xtrellis.graph import Trellis
     >>> from xtrellis.decoding import k_best_paths
     >>> trellis = Trellis(9, 2)
     >>> margins = np.linspace(-1, 1, trellis.n_edges)[np.newaxis]
@@ -149,7 +149,7 @@ def log_partition(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis, TrellisArrays
+    >>> from xtrellis.graph import Trellis
     >>> from xtrellis.decoding import log_partition
     >>> trellis = Trellis(1000, 10)
     >>> np.exp(log_partition(trellis, np.zeros((1, trellis.n_edges))))
@@ -184,7 +184,7 @@ def path_log_probabilities(
     Examples
     --------
     >>> import numpy as np
-    >>> from xtrellis.graph import Trellis, TrellisArrays
+    >>> from xtrellis.graph import Trellis
     >>> from xtrellis.decoding import path_log_probabilities
     >>> trellis = Trellis(4, 2)
     >>> np.exp(path_log_probabilities(trellis, np.zeros((1, trellis.n_edges)), [[0, 3]]))

@@ -57,7 +57,7 @@ class LocalLoss:
         return costs
 
     def total_loss(self, trellis: Trellis, margins: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-        """``sum_j L(M_j f_j)`` of one path a row, with L(0) where M_j = 0."""
+        """``sum_j L(M_j f_j)`` of one path per row, with L(0) where M_j = 0."""
         words = codewords(trellis, paths, code="local")
         return self.loss(words * margins).sum(axis=1, dtype=np.float64)
 
@@ -107,7 +107,7 @@ class VertexSoftmax:
         2 and 3 make the score ``-max(0, 1 - f) ** power / T``: beyond a margin of 1, which the
         learners aim for, a larger one says nothing more.
     normalisation : float, default=1.0
-        Share of the ``log sum`` that is subtracted. A little less than 1 lets a path make good
+        Share of the ``log sum`` that is subtracted. A little less than 1 lets a path make up
         for one doubtful edge by the others; probabilities are then normalised over all paths.
 
     Examples
@@ -203,7 +203,7 @@ def _sums_of_others(values: FloatArray) -> FloatArray:
 
 
 def _path_sums(trellis: Trellis, costs: FloatArray, paths: npt.ArrayLike) -> FloatArray:
-    """Cost of one path a row."""
+    """Cost of one path per row."""
     edges = trellis.path_edges(paths)
     on_path = np.take_along_axis(costs, np.maximum(edges, 0), axis=1)
     return np.where(edges >= 0, on_path, 0).sum(axis=1, dtype=np.float64)

@@ -97,7 +97,7 @@ class Trellis:
     n_classes : int
         Number of paths K, at least 2.
     slice_width : int
-        Vertices in a slice, b, from 2 (LTLS) to ``n_classes`` (one-vs-rest).
+        Vertices per slice, b, from 2 (LTLS) to ``n_classes`` (one-vs-rest).
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ class Trellis:
         """
         b, last = self.slice_width, self.n_slices - 1
         numbers = np.arange(self.n_edges) if edges is None else self._checked("edges", edges)
-        # Edges between slices: the run that starts behind the source edges, b*b edges a slice.
+        # Edges between slices: the run that starts behind the source edges, b*b edges per slice.
         square = min(b * b, 4 * MAX_CLASSES)  # where b*b > K there is one such run only
         index = np.clip((numbers - b) // square, 0, last - 1)
         size = np.where(index == last - 1, self.digits[-1], b)

@@ -1,4 +1,4 @@
-"""Shortest paths, k shortest paths and path sums on the trellis: one recursion told three ways.
+"""Shortest paths, k shortest paths and path sums on the trellis: one recursion in three forms.
 
 All three walk the slices from the last to the source. With c the edge costs and D(v) the value of
 vertex v, what remains from there to the sink,

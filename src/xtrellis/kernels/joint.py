@@ -48,7 +48,7 @@ def joint_pass(
     margins,
     loss,
 ):
-    """Visit rows from ``order[start]`` on, until one comes whose class has no path yet.
+    """Visit rows from ``order[start]`` on, up to the first one whose class has no path yet.
 
     For each row the heaviest path is found. If it is not the path of the row's class, the row is
     added to the edges of that path only and taken from those of the found path only. ``weights -

@@ -1,7 +1,7 @@
-"""The svmlight format, parsed a block of lines at a time.
+"""The svmlight format, parsed one block of lines at a time.
 
 One pass over the bytes, strict: what is not exactly ``label index:value index:value ...`` stops it
-with a code and the place. Values come out as ``float32(float(text))`` would give them.
+with a code and the place. Values come out as ``float32(float(text))`` gives them.
 """
 
 import numpy as np
