@@ -8,6 +8,7 @@ only the non-zero weights are kept. (Joint training, which predicts whole paths,
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 
 BLOCK_BYTES = 96 * 2**20  # state of one block under way, if memory allows
+MAX_SHORTFALL = 0.05  # of the objective; accuracy hardly changes below
 SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibration
 
 
@@ -31,11 +33,15 @@ SAMPLE_MARGINS = 16_000_000  # margins of held-out rows that are kept for calibr
 
 @dataclass(frozen=True)
 class BlockResult:
-    """What training a block gives: its weights, and the losses and seconds of each epoch."""
+    """What training a block gives: its weights, and the losses and seconds of each epoch.
+
+    ``shortfall`` is the share of its objective that more epochs could still have removed.
+    """
 
     finished: FinishedBlock
     losses: list[float]
     seconds: list[float]
+    shortfall: float = 0.0
 
 
 def train_block(
@@ -67,7 +73,7 @@ def train_block(
             state = learner.start(block)
     losses, seconds = _run(block, learner, state, np.arange(block.n_rows), epochs, rng)
     finished = finish_block(plan.edges, rows.features[features], *learner.finish(block, state))
-    return BlockResult(finished, losses, seconds)
+    return BlockResult(finished, losses, seconds, learner.shortfall(block, state))
 
 
 def _sample_margins(
@@ -212,6 +218,7 @@ def train_edges(
             pairs = max(n_rows * len(plans[index].edges), 1)
             report(plans[index].work / total_work, result.losses[-1] / pairs)
     done = [result for result in results if result is not None]
+    warn_if_unconverged(learner, [(r.shortfall, len(r.finished.edges)) for r in done], epochs)
     weights = join_blocks([result.finished for result in done], n_features, trellis.n_edges, n_jobs)
     _set_constants(weights, trellis, rows, training, plans)
     constant = np.ones(trellis.n_edges, bool)
@@ -220,6 +227,26 @@ def train_edges(
     margins[:, constant] = weights.bias[constant]
     margins[:, weights.twins[0]] = margins[:, weights.twins[1]]
     return TrainedEdges(weights, _history(plans, done, rows), sample, margins)
+
+
+def warn_if_unconverged(
+    learner: Learner, shortfalls: Sequence[tuple[float, int]], epochs: int
+) -> None:
+    """Say so, once, if the edges' objectives are on average far from their optimum.
+
+    ``shortfalls`` has each block's share of the objective that is left, and its number of edges.
+    """
+    n_edges = sum(count for _, count in shortfalls)
+    mean = sum(share * count for share, count in shortfalls) / max(n_edges, 1)
+    if mean > MAX_SHORTFALL:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"{type(learner).__name__} stopped after {epochs} epochs before it converged: its "
+            f"objective could still fall by up to {mean:.0%}; raise epochs or lower C",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
 
 
 def _calibration_sample(
