@@ -70,7 +70,7 @@ def class_vectors(
     seen = np.flatnonzero(classes_with)
     sums = sums[:, seen]
     sums.sort_indices()
-    if __import__('os').environ.get('RARITY'):
+    if __import__("os").environ.get("RARITY"):
         sums.data *= np.log1p(n_classes / classes_with[seen]).astype(np.float32)[sums.indices]
     sums = normalize(sums, copy=False)
     reduced = _reduce(sums, rng, n_jobs) if sums.shape[1] > _DIMENSIONS else sums.toarray()

@@ -228,10 +228,8 @@ def svm_newton(
             objective = 0.5 * _product(w, w) + loss
             enough = tolerance * objective
             norm = _product(gradient, gradient)
-            if 0.5 * norm <= enough:
-                gaps[c] = 0.5 * norm / objective
-                break
-            if n_taken == n_steps or gaps[c] <= tolerance:
+            gaps[c] = min(gaps[c], 0.5 * norm / objective)
+            if gaps[c] <= tolerance or n_taken == n_steps:
                 break
             # Conjugate gradients; a hundredth of the diagonal is the better preconditioner.
             reach = 0.0

@@ -153,15 +153,17 @@ class Learner(BaseEstimator, ABC):
 def finite(
     block: Block, weights: Float32Array, bias: Float32Array
 ) -> tuple[Float32Array, Float32Array]:
-    """These weights and biases, or a ValueError if training overflowed."""
-    if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
+    """These weights and biases, or a ValueError if training overflowed, or their margins would."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = _largest(weights) * _largest(block.data)
+    if not (np.isfinite(largest) and np.isfinite(bias).all()):
         raise ValueError(too_large(block))
     return weights, bias
 
 
 def too_large(block: Block) -> str:
     """What to say when numbers of this block overflow."""
-    largest = np.abs(block.data).max(initial=0)
+    largest = _largest(block.data)
     heaviest = block.row_weights.max(initial=0)
     if largest >= heaviest:
         return (
@@ -169,3 +171,8 @@ def too_large(block: Block) -> str:
             f"sklearn.preprocessing.MaxAbsScaler"
         )
     return f"row weights as large as {heaviest:.3g} overflow; divide sample_weight by their mean"
+
+
+def _largest(values: Float32Array) -> np.float32:
+    """Largest absolute value; NaN if there is one."""
+    return np.maximum(values.max(initial=0), -values.min(initial=0))

@@ -240,7 +240,9 @@ class LinearSVM(Learner):
         place[state.edges] = np.arange(len(state.edges))
         state.targets = place[block.targets]
 
-    def _newton(self, block: Block, state: SVMState, order: IntArray) -> None:
+    def _newton(
+        self, block: Block, state: SVMState, order: IntArray, n_steps: int = NEWTON_STEPS
+    ) -> None:
         """Some Newton steps for each edge that is not solved yet."""
         from ...kernels import svm as kernels
 
@@ -254,7 +256,7 @@ class LinearSVM(Learner):
             state.costs,
             state.newton_edges,
             self.tolerance,
-            NEWTON_STEPS,
+            n_steps,
             state.newton_weights,
             state.newton_bias,
             gaps,
@@ -268,10 +270,15 @@ class LinearSVM(Learner):
         return bool((state.gaps <= self.tolerance).all())
 
     def shortfall(self, block: Block, state: SVMState) -> float:
-        """Duality gap of all edges together, as a share of their objective."""
+        """Mean over the edges of the duality gap as a share of the objective."""
         if self.converged(state):
             return 0.0
-        return float(np.average(state.gaps))
+        rows = np.arange(block.n_rows)
+        if np.isinf(state.gaps[state.edges]).any():
+            self._measure(state, *self._pass(block, state, rows, np.inf))
+        if np.isinf(state.gaps[state.newton_edges]).any():
+            self._newton(block, state, rows, n_steps=0)
+        return float(np.minimum(state.gaps, 1.0).mean())
 
     def finish(self, block: Block, state: SVMState) -> tuple[Float32Array, Float32Array]:
         """The weights as they are."""

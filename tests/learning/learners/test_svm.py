@@ -1,0 +1,177 @@
+"""The linear SVM against LIBLINEAR and against a dense Newton method in double precision."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from binary_problems import block_of, run, train
+from samples import shared_set, topics
+from xtrellis import TrellisClassifier
+from xtrellis.learning import LinearSVM
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_svm_is_liblinears(C):
+    """Each edge of a block agrees with scikit-learn's LinearSVC on its binary problem."""
+    X, y = topics(n_classes=5, n_rows=300)
+    weights, bias = train(LinearSVM(C, tolerance=1e-6), block_of(X, y, 5), 3000)
+    for edge in range(5):
+        svc = LinearSVC(C=C, tol=1e-8, max_iter=100_000, random_state=0).fit(X, y == edge)
+        np.testing.assert_allclose(weights[:, edge], svc.coef_[0], atol=2e-3)
+        np.testing.assert_allclose(bias[edge], svc.intercept_[0], atol=2e-3)
+
+
+def test_svm_row_weights_are_liblinears():
+    X, y = topics(n_classes=3, n_rows=200)
+    counts = np.random.default_rng(0).integers(1, 5, 200)
+    weights, _ = train(LinearSVM(1.0, 1e-6), block_of(X, y, 3, counts), 3000)
+    svc = LinearSVC(C=1.0, tol=1e-8, max_iter=100_000, random_state=0)
+    svc.fit(X, y == 1, sample_weight=counts)
+    np.testing.assert_allclose(weights[:, 1], svc.coef_[0], atol=2e-3)
+
+
+def test_svm_with_several_targets_a_row():
+    """A row may be a positive example of several edges: they are independent problems."""
+    X, y = topics(n_classes=4, n_rows=200)
+    targets = np.stack([y, 4 + y % 2], axis=1)
+    together, _ = train(LinearSVM(1.0, 1e-6), block_of(X, targets, 6), 3000)
+    apart, _ = train(LinearSVM(1.0, 1e-6), block_of(X, y % 2, 2), 3000)
+    np.testing.assert_allclose(together[:, 4:], apart, atol=2e-3)
+
+
+def noisy_problem(kind, seed=0, n=120, n_features=12):
+    """Rows, labels 0 and 1, and row weights up to 10,000."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, n_features)) * (rng.random((n, n_features)) < 0.5)
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9)
+    y = (X[:, 0] + 0.5 * rng.standard_normal(n) > 0).astype(int)
+    weights = np.ceil(10 ** rng.uniform(0, 4, n))
+    if kind in ("duplicated", "conflicting"):
+        X, weights = np.vstack([X, X]), np.append(weights, weights[::-1])
+        y = np.append(y, y if kind == "duplicated" else rng.integers(0, 2, n))
+    if kind == "nearly equal":
+        X = np.vstack([X, X + 1e-3 * rng.standard_normal(X.shape)])
+        y, weights = np.append(y, 1 - y), np.append(weights, weights[::-1])
+    return X.astype(np.float32), y, weights
+
+
+def objective(X, signs, costs, w):
+    hinges = np.maximum(0, 1 - signs * (X @ w))
+    return w @ w / 2 + costs @ hinges**2
+
+
+def optimum(X, signs, costs):
+    """Minimum of the objective by damped Newton steps; the last column of X is constant."""
+    w = np.zeros(X.shape[1])
+    for _ in range(500):
+        hinges = np.maximum(0, 1 - signs * (X @ w))
+        active = hinges > 0
+        gradient = w - X.T @ (2 * costs * hinges * signs)
+        hessian = np.eye(len(w)) + X[active].T @ (2 * costs[active, None] * X[active])
+        step, length = -np.linalg.solve(hessian, gradient), 1.0
+        wanted = objective(X, signs, costs, w) + 1e-4 * length * (gradient @ step)
+        while length > 1e-9 and objective(X, signs, costs, w + length * step) > wanted:
+            length /= 2
+        w = w + length * step
+        if np.linalg.norm(step) < 1e-10 * (1 + np.linalg.norm(w)):
+            break
+    return w
+
+
+def check_optimal(learner, X, y, row_weights, weights, bias, share=1e-3, distance=0.05):
+    """The objective of edge 1 is within a share of its optimum, and its weights are close."""
+    constant = np.column_stack([X.astype(float), np.ones(len(X))])
+    signs = np.where(y == 1, 1.0, -1.0)
+    costs = learner.C * np.asarray(row_weights, float)
+    best = optimum(constant, signs, costs)
+    found = np.append(weights[:, 1], bias[1]).astype(float)
+    least = objective(constant, signs, costs, best)
+    assert objective(constant, signs, costs, found) <= (1 + share) * least
+    assert np.linalg.norm(found - best) <= distance * np.linalg.norm(best)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("kind", ["weighted", "duplicated", "conflicting", "nearly equal"])
+def test_heavy_rows_reach_the_optimum(kind, C):
+    X, y, row_weights = noisy_problem(kind)
+    learner = LinearSVM(C)
+    block = block_of(X, y, 2, row_weights)
+    state = run(learner, block, learner.start(block), learner.epochs)
+    assert learner.converged(state)
+    assert learner.shortfall(block, state) == 0
+    check_optimal(learner, X, y, row_weights, *learner.finish(block, state))
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])
+def test_rows_of_equal_weight_reach_the_optimum(C):
+    X, y, _ = noisy_problem("weighted")
+    learner = LinearSVM(C, tolerance=1e-3)
+    weights, bias = train(learner, block_of(X, y, 2), learner.epochs)
+    check_optimal(learner, X, y, np.ones(len(y)), weights, bias)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])
+def test_heavy_rows_are_liblinears_repeated_rows(C):
+    """One row that counts n times, here; n rows for LIBLINEAR."""
+    X, y, row_weights = noisy_problem("conflicting", n=40)
+    row_weights = np.ceil(row_weights / 100)
+    weights, bias = train(LinearSVM(C, tolerance=1e-5), block_of(X, y, 2, row_weights), 100)
+    repeated = np.repeat(np.arange(len(y)), row_weights.astype(int))
+    svc = LinearSVC(C=C, tol=1e-6, max_iter=1_000_000, random_state=0)
+    svc.fit(X[repeated].astype(float), y[repeated])
+    np.testing.assert_allclose(weights[:, 1], svc.coef_[0], atol=0.02)
+    np.testing.assert_allclose(bias[1], svc.intercept_[0], atol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["topics", "conflicting"])
+def test_a_path_over_C_ends_where_a_cold_start_does(kind):  # noqa: N802
+    if kind == "topics":
+        X, y = topics(n_classes=4, n_rows=300)
+        block = block_of(X, y, 4)
+    else:
+        X, y, row_weights = noisy_problem(kind)
+        block = block_of(X, y, 2, row_weights)
+    state = LinearSVM(0.1, 1e-6).start(block)
+    for C in (0.1, 1.0, 10.0):
+        learner = LinearSVM(C, 1e-6)
+        state = run(learner, block, learner.rescale(block, state), 200)
+        assert learner.converged(state)
+        warm, warm_bias = learner.finish(block, state)
+        cold, cold_bias = train(learner, block, 200, seed=1)
+        np.testing.assert_allclose(warm, cold, atol=5e-3 * np.abs(cold).max())
+        np.testing.assert_allclose(warm_bias, cold_bias, atol=5e-3 * np.abs(cold).max())
+
+
+def test_equal_rows_with_conflicting_labels():
+    """Two rows, each ten per cent mislabelled: the majority wins."""
+    X = np.repeat([[1.0, 0], [0, 1]], 500, axis=0)
+    y = np.append(np.arange(500) % 10 == 0, np.arange(500) % 10 != 0).astype(int)
+    for seed in range(3):
+        assert TrellisClassifier(random_state=seed).fit(X, y).score(X, y) == 0.9
+
+
+def test_one_hot_rows_with_noisy_labels():
+    """The class most frequent for a row is the best prediction, and is found."""
+    rng = np.random.default_rng(0)
+    columns = np.repeat(np.arange(50), 100)
+    y = np.where(rng.random(len(columns)) < 0.1, rng.integers(0, 50, len(columns)), columns)
+    X = np.eye(50)[columns]
+    score = TrellisClassifier(random_state=0).fit(X, y).score(X, y)
+    assert score >= np.mean(y == columns) - 0.005
+
+
+def test_stopping_too_early_warns_once():
+    X, y = topics()
+    with pytest.warns(ConvergenceWarning, match="raise epochs or lower C") as caught:
+        TrellisClassifier(5, C=100.0, epochs=1, random_state=0).fit(X, y)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("name", ["icd10cm", "wordnet_hypernym"])
+def test_defaults_converge(name):
+    """No ConvergenceWarning, which would be an error here; nor many passes."""
+    X, y, _, _ = shared_set(name)
+    rows = np.flatnonzero(y < 150)
+    model = TrellisClassifier(random_state=0).fit(X[rows], y[rows])
+    assert len(model.history_.loss) < LinearSVM.epochs
