@@ -24,8 +24,8 @@ from .fitting import (
     fit_trellis,
     labelled_rows,
     trellis_for,
-    uncalibrated,
 )
+from .held_out import uncalibrated
 from .learning.learners import Learner, get_learner
 from .learning.online import OnlineBlocks
 from .learning.rows import online_rows

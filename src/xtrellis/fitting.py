@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ._arrays import Float32Array, FloatArray, IntArray, canonical_csr
+from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import (
     check_fraction,
     check_integer,
@@ -31,33 +31,37 @@ from ._checks import (
     weighted,
 )
 from ._progress import training_progress
-from .decoding import calibration
-from .decoding.best_paths import N_BEST, BestPaths, fit_best_paths
-from .decoding.losses import DecodingLoss, get_loss
+from .choosing import Engine, select_C, select_order
+from .decoding.losses import get_loss
 from .graph.assignment import (
     PathAssignment,
     given_assignment,
     random_assignment,
     similarity_assignment,
 )
-from .graph.codebook import Code
+from .graph.similarity import Order
 from .graph.trellis import Trellis
-from .learning.learners import Learner, LinearSVM, get_learner
-from .learning.pruning import find_threshold
+from .held_out import (
+    calibrated,
+    choose_threshold,
+    code_of,
+    decodes_automatically,
+    prunes_automatically,
+    stored,
+    uncalibrated,
+    with_fitted_loss,
+)
+from .learning.learners import Learner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
-from .learning.training import History, Report, ResidentBlocks, run_epochs, train_edges, train_path
-from .model.weights import EdgeWeights
+from .learning.training import History, Report, ResidentBlocks, run_epochs
 from .prediction import TrellisModel
-from .selection.settings import CANDIDATES, Selection, select_C
+from .selection.settings import Selection
 
 if TYPE_CHECKING:
     from .classifier import TrellisClassifier
 
 _SAMPLE = 2_000  # training rows that the training error is measured on
 _HELD_OUT_SAMPLE = 5_000  # held-out rows, at most, that losses and thresholds are fitted on
-_TEMPERATURE_SAMPLE = 1_000  # of them, where the margins of all edges are needed
-_FLOOR = 0.01  # of a block's largest weight: smaller ones are dropped when the block is finished
-_PRUNING_LOSS = 0.001  # accuracy on held-out rows that the automatic threshold may cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,16 +184,6 @@ def learner_of(estimator: TrellisClassifier) -> Learner:
     return get_learner(estimator.learner, C)
 
 
-def code_of(estimator: TrellisClassifier) -> Code:
-    """The code that edges trained in this way form."""
-    return "local" if estimator.training == "local" else "independent"
-
-
-def decodes_automatically(estimator: TrellisClassifier) -> bool:
-    """Whether the decoding loss is left to the library."""
-    return isinstance(estimator.decoding, str) and estimator.decoding == "auto"
-
-
 # ---------------------------------------------------------------------- training
 
 
@@ -207,12 +201,8 @@ def fit_trellis(
     share = estimator.validation_fraction if estimator.early_stopping else estimator.calibration
     held_out = hold_out_rows(data.y_encoded, share, rng)
     trellis = trellis_for(estimator, len(data.classes))
-    # Rows held out must not influence which classes are neighbours of theirs, either.
-    assignment = assign_paths(estimator, trellis, data[~held_out], rng)
     train = _train_by_epochs if estimator.early_stopping else _train_and_calibrate
-    fitted = train(
-        estimator, learner, data, held_out, trellis, assignment, rng, measure_held_out_loss
-    )
+    fitted = train(estimator, learner, data, held_out, trellis, rng, measure_held_out_loss)
     fitted.history.training_error.append(_training_error(fitted.model, data, rng))
     return fitted
 
@@ -227,15 +217,21 @@ def trellis_for(estimator: TrellisClassifier, n_classes: int) -> Trellis:
 
 
 def assign_paths(
-    estimator: TrellisClassifier, trellis: Trellis, data: LabelledRows, rng: np.random.RandomState
+    estimator: TrellisClassifier,
+    trellis: Trellis,
+    data: LabelledRows,
+    rng: np.random.RandomState,
+    order: Order = "by_rarity",
 ) -> PathAssignment:
     """Assignment of classes to paths, as the parameter says."""
     if not isinstance(estimator.assignment, str):
         return given_assignment(trellis, estimator.assignment)
     if estimator.assignment == "random":
         return random_assignment(trellis, rng)
-    order: Any = "depth_first" if estimator.training == "local" else "exit_first"
-    return similarity_assignment(trellis, data.X, data.y_encoded, order, rng, estimator.n_jobs)
+    path_order: Any = "depth_first" if estimator.training == "local" else "exit_first"
+    return similarity_assignment(
+        trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order
+    )
 
 
 def _train_and_calibrate(
@@ -244,88 +240,31 @@ def _train_and_calibrate(
     data: LabelledRows,
     held_out: npt.NDArray[np.bool_],
     trellis: Trellis,
-    assignment: PathAssignment,
     rng: np.random.RandomState,
     measure_held_out_loss: bool,
 ) -> FittedTrellis:
-    """Train on all rows; calibrate on margins from weights trained without the held-out rows."""
-    paths = assignment.path_of_class[data.y_encoded]
-    rows = prepare_rows(trellis, data.X, paths, data.sample_weight, held_out, rng)
-    training: Any = estimator.training
-    seed = int(rng.randint(2**31))
-    floor = _FLOOR if prunes_automatically(estimator) and held_out.any() else 0.0
+    """Train on all rows, with settings that suit weights trained without the held-out rows."""
     sample = data[rng.permutation(np.flatnonzero(held_out))[:_HELD_OUT_SAMPLE]]
-    selection, weights_before = None, None
-    if estimator.C == "auto" and isinstance(learner, LinearSVM) and held_out.any():
-        learners = [replace(learner, C=C) for C in CANDIDATES]
-        path = train_path(
-            trellis, rows, training, learners, estimator.epochs, estimator.n_jobs, seed, floor
-        )
-        start = uncalibrated(estimator, data.classes, trellis, assignment, path[0])
-        selection = select_C(
-            CANDIDATES,
-            [_calibrated(estimator, replace(start, weights=each), sample)[0] for each in path],
-            sample,
-        )
-        chosen = CANDIDATES.index(selection.C)
-        learner, weights_before = learners[chosen], path[chosen]
-        rows = replace(rows, held_out=np.zeros_like(rows.held_out))  # they are trained on, too
-        del path
+    engine = Engine(estimator, learner, data, held_out, trellis, sample, seed=rng.randint(2**31))
+    assignment, order, trials = select_order(engine)
+    model, chosen, before, selection = select_C(engine, assignment, order, trials)
+    rows = engine.rows(assignment, held_out if before is None else np.zeros_like(held_out))
     with training_progress(estimator.verbose) as report:
-        trained = train_edges(
-            *(trellis, rows, training, learner, estimator.epochs, estimator.n_jobs, seed, report),
-            floor=floor,
-        )
-    weights_before = trained.before if weights_before is None else weights_before
+        trained = engine.train(rows, chosen, report)
+    model = replace(model, weights=trained.weights)
+    before = trained.before if before is None else before
     threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
-    model = uncalibrated(estimator, data.classes, trellis, assignment, trained.weights)
     loss = float("nan")
-    if weights_before is not None:
-        before = replace(model, weights=weights_before.above(threshold))
+    if before is not None:
+        judged = replace(model, weights=before.above(threshold))
         if prunes_automatically(estimator):
-            before = _with_fitted_loss(estimator, before, sample)
-            threshold = choose_threshold(before, sample, estimator.n_jobs)
-            before = replace(before, weights=before.weights.above(threshold))
-        before, loss = _calibrated(estimator, before, sample, measure_held_out_loss)
-        model = replace(model, loss=before.loss, calibration=before.calibration)
+            judged = with_fitted_loss(estimator, judged, sample)
+            threshold = choose_threshold(judged, sample, estimator.n_jobs)
+            judged = replace(judged, weights=judged.weights.above(threshold))
+        judged, loss = calibrated(estimator, judged, sample, measure_held_out_loss)
+        model = replace(model, loss=judged.loss, calibration=judged.calibration)
     model = replace(model, weights=stored(estimator, trained.weights.above(threshold)))
     return FittedTrellis(model, trained.history, loss, selection)
-
-
-def prunes_automatically(estimator: TrellisClassifier) -> bool:
-    """Whether the threshold below which weights are dropped is found on held-out rows."""
-    return isinstance(estimator.prune_threshold, str)
-
-
-def stored(estimator: TrellisClassifier, weights: EdgeWeights) -> EdgeWeights:
-    """Weights as the model keeps them."""
-    return weights.rounded() if estimator.weight_bits == 8 else weights
-
-
-def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None) -> float:
-    """Largest threshold that costs these rows next to nothing.
-
-    At most a tenth of a point of accuracy, and as much of top-5 accuracy: predictions alone would
-    not show that the classes behind the best one had become noise.
-    """
-    truth = data.y_encoded[:, np.newaxis]
-    share = data.sample_weight / data.sample_weight.sum()
-    k = min(5, model.n_classes)
-
-    def accuracies(weights: list[EdgeWeights]) -> FloatArray:
-        best, _ = replace(model, weights=weights[0]).top_k(data.X, k, n_jobs)
-        hits = best == truth
-        return np.array([share @ hits[:, 0], share @ hits.any(axis=1)])
-
-    full = accuracies([model.weights])
-    threshold, _ = find_threshold(
-        [model.weights],
-        lambda weights: float((accuracies(weights) - full).min()),
-        _PRUNING_LOSS,
-        n_steps=6,
-        least_share=0.01,
-    )
-    return threshold
 
 
 def _train_by_epochs(
@@ -334,7 +273,6 @@ def _train_by_epochs(
     data: LabelledRows,
     validation: npt.NDArray[np.bool_],
     trellis: Trellis,
-    assignment: PathAssignment,
     rng: np.random.RandomState,
     measure_held_out_loss: bool,
 ) -> FittedTrellis:
@@ -345,6 +283,7 @@ def _train_by_epochs(
             f"{estimator.validation_fraction} of {len(data.y_encoded)} rows leaves none"
         )
     inside, outside = data[~validation], data[validation]
+    assignment = assign_paths(estimator, trellis, inside, rng)
     paths = assignment.path_of_class[inside.y_encoded]
     none = np.zeros(len(paths), bool)
     rows = prepare_rows(trellis, inside.X, paths, inside.sample_weight, none, rng)
@@ -364,7 +303,7 @@ def _train_by_epochs(
         model = uncalibrated(estimator, data.classes, trellis, assignment, weights)
         held_out_loss = float("nan")
         if estimator.calibration:
-            model, held_out_loss = _calibrated(estimator, model, outside, measure_held_out_loss)
+            model, held_out_loss = calibrated(estimator, model, outside, measure_held_out_loss)
         right = model.classify(outside.X, estimator.n_jobs) == outside.y_encoded
         accuracies.append(float(np.average(right, weights=outside.sample_weight)))
         if report is not None:
@@ -378,73 +317,6 @@ def _train_by_epochs(
         losses, seconds = run_epochs(blocks.step, n_epochs, partial(stop, report=report))
     history = History(losses, seconds, validation_accuracy=accuracies)
     return FittedTrellis(best[0], history, best[1])
-
-
-def uncalibrated(
-    estimator: TrellisClassifier,
-    classes: npt.NDArray[Any],
-    trellis: Trellis,
-    assignment: PathAssignment,
-    weights: EdgeWeights,
-) -> TrellisModel:
-    """Model with the default losses, or the one that was asked for, as they are."""
-    code = code_of(estimator)
-    loss: DecodingLoss
-    if not decodes_automatically(estimator):
-        loss = get_loss(estimator.decoding, code=code)
-    else:
-        loss = calibration.LOCAL if code == "local" else get_loss("exponential")
-    model = TrellisModel(
-        classes, trellis, assignment, weights, loss, calibration.Tempered(loss, 1.0), code
-    )
-    return replace(model, calibration=BestPaths()) if model.is_lazy else model
-
-
-def _calibrated(
-    estimator: TrellisClassifier,
-    model: TrellisModel,
-    data: LabelledRows,
-    measure_held_out_loss: bool = False,
-) -> tuple[TrellisModel, float]:
-    """The model with losses fitted on rows that its weights were trained without.
-
-    Also the mean of -log2 p(true class) on these rows, if wanted.
-    """
-    if len(data.y_encoded) == 0:
-        return model, float("nan")
-    model = _with_fitted_loss(estimator, model, data)
-    paths, trellis = model.assignment.path_of_class[data.y_encoded], model.trellis
-    if model.is_lazy:
-        best, costs, _ = model.k_best(data.X, min(N_BEST, model.n_classes))
-        hits = best == paths[:, np.newaxis]
-        rank = np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
-        fitted: Any = fit_best_paths(costs, rank, data.sample_weight, model.n_classes)
-    else:
-        some = data[np.arange(len(paths))[:_TEMPERATURE_SAMPLE]]
-        temperature = calibration.fit_temperature(
-            trellis,
-            model.margins(some.X),
-            paths[: len(some.y_encoded)],
-            some.sample_weight,
-            model.loss,
-            estimator.n_jobs,
-        )
-        fitted = calibration.Tempered(model.loss, temperature)
-    model = replace(model, calibration=fitted)
-    if not measure_held_out_loss:
-        return model, float("nan")
-    return model, model.log_loss(data.X, data.y_encoded, data.sample_weight)
-
-
-def _with_fitted_loss(
-    estimator: TrellisClassifier, model: TrellisModel, data: LabelledRows
-) -> TrellisModel:
-    """The model with the softmax that suits its weights best, if the loss is left to us."""
-    if model.code != "local" or not decodes_automatically(estimator):
-        return model
-    paths = model.assignment.path_of_class[data.y_encoded]
-    rows = model.weights, data.X, paths, data.sample_weight
-    return replace(model, loss=calibration.fit_softmax(model.trellis, *rows, estimator.n_jobs))
 
 
 def _training_error(model: TrellisModel, data: LabelledRows, rng: np.random.RandomState) -> float:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from .._arrays import IntArray
 from .._threads import single_threaded_blas
-from .similarity import class_order, class_vectors
+from .similarity import Order, class_order, class_vectors
 from .trellis import Trellis
 
 PathOrder = Literal["depth_first", "exit_first"]
@@ -122,6 +122,7 @@ def similarity_assignment(
     path_order: PathOrder = "depth_first",
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
+    order: Order = "by_rarity",
 ) -> PathAssignment:
     """Assignment that puts classes with similar features on neighbouring paths.
 
@@ -147,6 +148,8 @@ def similarity_assignment(
         Seed of the SVD and of k-means.
     n_jobs : int or None
         Threads; the result does not depend on it.
+    order : {"by_rarity", "plain"}, default="by_rarity"
+        Whether features of few classes weigh more.
 
     Examples
     --------
@@ -167,14 +170,14 @@ def similarity_assignment(
     if path_order == "exit_first":
         shared = np.column_stack([_exits(trellis, paths), shared])
     with single_threaded_blas():  # the same bits for any number of threads
-        vectors = class_vectors(X, y, trellis.n_classes, rng, n_jobs)
+        vectors = class_vectors(X, y, trellis.n_classes, rng, n_jobs, order)
         known = vectors.any(axis=1)
         members = np.flatnonzero(known)
         # Parting by the second slice, too, gains where there are more; nothing for independent.
         depth = min(2, trellis.n_slices - 1) if path_order == "depth_first" else 0
-        order = class_order(members, vectors, shared[: len(members)], depth, rng, n_jobs)
+        found = class_order(members, vectors, shared[: len(members)], depth, rng, n_jobs)
     path_of_class = np.empty(trellis.n_classes, dtype=np.int64)
-    path_of_class[np.concatenate([order, np.flatnonzero(~known)])] = paths
+    path_of_class[np.concatenate([found, np.flatnonzero(~known)])] = paths
     return given_assignment(trellis, path_of_class)
 
 

@@ -8,13 +8,15 @@ vertex, by k-means, and orders those inside a cluster by the leaves of average l
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import Float32Array, IntArray, occurring_columns
 from .._threads import in_threads
+
+Order = Literal["by_rarity", "plain"]
 
 MAX_LINKAGE = 4_000  # classes: the largest table of distances ever made holds 64 MB
 _MAX_TABLE = 2**25  # classes times clusters: the largest table of k-means holds 128 MB
@@ -35,8 +37,13 @@ def class_vectors(
     n_classes: int,
     rng: np.random.RandomState,
     n_jobs: int | None = None,
+    order: Order = "by_rarity",
 ) -> Float32Array:
-    """Reduced class vectors of unit length; a class without rows, or with only zeros, is zero."""
+    """Reduced class vectors of unit length; a class without rows, or with only zeros, is zero.
+
+    ``"by_rarity"`` multiplies a feature by ``log(1 + K / classes that have it)``: classes are alike
+    that share rare features. ``"plain"`` takes the features as they are.
+    """
     from scipy import sparse
     from sklearn.preprocessing import normalize
     from sklearn.utils.validation import check_array, check_consistent_length

@@ -4,7 +4,7 @@ import numpy as np
 
 from ._jit import MINIMA, SUMS, kernel
 from .costs import _exp
-from .decode import fill_values, level_costs
+from .decode import level_and_fill
 from .graph import exit_edge, first_edge, n_heads, n_slices, n_vertices
 
 _LEAST = np.float32(-87)  # e^-87 is the smallest power that float32 holds in full
@@ -35,16 +35,14 @@ def softmax_log_sums(below_top, weights, scale):
 def edge_detours(costs, g, detours):
     """Detours of all edges, for each row of costs.
 
-    They are added up in the order in which ``fill_values`` does: the best edge's is 0, none is
-    below.
+    They are added up in the order of ``level_and_fill``: the best edge's is 0, none is below.
     """
     slices = g.slices
     levelled = np.empty(g.n_edges, np.float64)
     values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     most = 1e30  # stays finite times any scale
     for row in range(costs.shape[0]):
-        level_costs(costs[row], slices, levelled)
-        fill_values(levelled, slices, values)
+        level_and_fill(costs[row], slices, levelled, values)
         for i in range(-1, n_slices(slices)):
             size = n_heads(slices, i)
             for v in range(n_vertices(slices, i)):

@@ -38,9 +38,36 @@ def _lowest(values, start, stop, lowest):
     return lowest
 
 
+@kernel(fastmath=MINIMA, inline="always")
+def _fill_slice(costs, slices, i, values):
+    """Fill ``values[i + 1, v]``: the least cost from vertex v of slice i to the sink."""
+    start, size = first_edge(slices, i, 0), n_heads(slices, i)
+    leaving, n_leaving = first_exit(slices, i), n_exits(slices, i)
+    for v in range(n_vertices(slices, i)):
+        # Two running minima, as one would wait for itself at every step.
+        even = np.float64(costs[leaving + v]) if v < n_leaving else np.inf
+        odd = np.inf
+        for w in range(0, size - 1, 2):
+            even = min(even, costs[start + w] + values[i + 2, w])
+            odd = min(odd, costs[start + w + 1] + values[i + 2, w + 1])
+        if size % 2 == 1:
+            odd = min(odd, costs[start + size - 1] + values[i + 2, size - 1])
+        values[i + 1, v] = min(even, odd)
+        start += size
+
+
 @kernel(fastmath=MINIMA)
-def level_costs(costs, slices, levelled):
-    """Subtract from each slice's edges their lowest cost; return the sum of what was subtracted.
+def fill_values(costs, slices, values):
+    """Fill ``values`` from costs that need no levelling."""
+    for i in range(n_slices(slices) - 1, -2, -1):
+        _fill_slice(costs, slices, i, values)
+
+
+@kernel(fastmath=MINIMA)
+def level_and_fill(costs, slices, levelled, values):
+    """Subtract from each slice's edges their lowest cost, then fill ``values``.
+
+    Returns the sum of what was subtracted.
 
     A path takes one edge out of every slice up to its exit. Exits also pay for the slices that
     they spare, so all paths lose the same amount and their order is unchanged. Then no cost is
@@ -66,29 +93,11 @@ def level_costs(costs, slices, levelled):
         for j in range(exit_start, exit_stop):
             levelled[j] = (costs[j] - lowest) - later
         later += lowest
+        _fill_slice(levelled, slices, i, values)
     return later
 
 
 # ---------------------------------------------------------------------- the best path
-
-
-@kernel(fastmath=MINIMA)
-def fill_values(costs, slices, values):
-    """Fill ``values[i + 1, v]``: the least cost from vertex v of slice i to the sink."""
-    for i in range(n_slices(slices) - 1, -2, -1):
-        start, size = first_edge(slices, i, 0), n_heads(slices, i)
-        leaving, n_leaving = first_exit(slices, i), n_exits(slices, i)
-        for v in range(n_vertices(slices, i)):
-            # Two running minima, as one would wait for itself at every step.
-            even = np.float64(costs[leaving + v]) if v < n_leaving else np.inf
-            odd = even
-            for w in range(0, size - 1, 2):
-                even = min(even, costs[start + w] + values[i + 2, w])
-                odd = min(odd, costs[start + w + 1] + values[i + 2, w + 1])
-            if size % 2 == 1:
-                even = min(even, costs[start + size - 1] + values[i + 2, size - 1])
-            values[i + 1, v] = min(even, odd)
-            start += size
 
 
 @kernel(inline="always")
@@ -128,8 +137,7 @@ def best_paths(costs, g, paths):
     levelled = np.empty(g.n_edges, np.float64)
     values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for row in range(costs.shape[0]):
-        level_costs(costs[row], slices, levelled)
-        fill_values(levelled, slices, values)
+        level_and_fill(costs[row], slices, levelled, values)
         paths[row] = best_path(levelled, slices, values)
 
 
@@ -167,8 +175,7 @@ def log_partition(costs, g, log_sums):
     values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     sums = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for row in range(costs.shape[0]):
-        shift = level_costs(costs[row], slices, levelled)
-        fill_values(levelled, slices, values)
+        shift = level_and_fill(costs[row], slices, levelled, values)
         _fill_sums(levelled, slices, values, sums)
         log_sums[row] = sums[0, 0] - values[0, 0] - shift
 
@@ -185,8 +192,7 @@ def path_log_probabilities(costs, g, vertices, edges, log_probabilities):
     values = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     sums = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for row in range(costs.shape[0]):
-        level_costs(costs[row], slices, levelled)
-        fill_values(levelled, slices, values)
+        level_and_fill(costs[row], slices, levelled, values)
         _fill_sums(levelled, slices, values, sums)
         which = row if edges.shape[0] > 1 else 0
         for k in range(edges.shape[1]):
@@ -320,8 +326,7 @@ def k_best_paths(costs, g, paths, path_costs):
     choices = np.empty((k, n_steps), np.int64)  # the option taken at each step
 
     for row in range(n):
-        level_costs(costs[row], slices, levelled)
-        fill_values(levelled, slices, values)
+        level_and_fill(costs[row], slices, levelled, values)
         for step in range(n_steps):
             for v in range(g.slice_width):
                 counts[step, v], rests[step, v] = 0, -1

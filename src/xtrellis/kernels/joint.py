@@ -3,7 +3,7 @@
 import numpy as np
 
 from ._jit import SUMS, kernel
-from .decode import best_path, fill_values, level_costs
+from .decode import best_path, level_and_fill
 from .graph import exit_edge, first_edge
 from .learn import row_margins
 
@@ -71,8 +71,7 @@ def joint_pass(
             return q, clock
         for j in range(n_edges):
             costs[j] = -margins[j]
-        level_costs(costs, g.slices, levelled)
-        fill_values(levelled, g.slices, values)
+        level_and_fill(costs, g.slices, levelled, values)
         found = best_path(levelled, g.slices, values)
         if found != truth:
             loss[0] += 1

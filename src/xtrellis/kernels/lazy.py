@@ -25,7 +25,7 @@ _HIGHEST = 2.0**46  # of a rounded cost: sixty of them add up without error
 # ---------------------------------------------------------------------- where weights are
 
 
-@kernel(fastmath=_FIXED, inline="always")
+@kernel(fastmath=_FIXED)
 def find_features(indices, start, stop, weights, lows, highs):
     """Where the directory lists the blocks of each of a row's features: nowhere if unseen.
 
@@ -68,7 +68,7 @@ def _find_spot(weights, low, high, block):
     return np.int32(-1)
 
 
-@kernel(fastmath=_FIXED, inline="always")
+@kernel(fastmath=_FIXED)
 def block_margins(data, start, n, lows, highs, weights, block, margins, at):
     """Margins of one block's edges for a row: ``bias + x W``, into ``margins[at:]``."""
     first = weights.column_starts[block]
@@ -103,7 +103,9 @@ def all_margins(indptr, indices, data, weights, out):
         start, stop = indptr[i], indptr[i + 1]
         find_features(indices, start, stop, weights, lows, highs)
         for block in range(weights.column_starts.size - 1):
-            block_margins(data, start, stop - start, lows, highs, weights, block, margins, 0)
+            block_margins(
+                data, start, stop - start, lows, highs, weights, block, margins, np.int64(0)
+            )
             first = weights.column_starts[block]
             for j in range(weights.column_starts[block + 1] - first):
                 out[i, weights.edges[first + j]] = margins[j]
@@ -121,7 +123,7 @@ def row_buffers(indptr):
 # ---------------------------------------------------------------------- costs of a vertex
 
 
-@kernel(fastmath=_FIXED, inline="always")
+@kernel(fastmath=_FIXED)
 def vertex_costs(margins, n, scale, power, normalisation, scores, powers, costs, at):
     """Costs ``normalisation log sum_s exp(z_s) - z_e`` of a vertex's edges, into ``costs[at:]``.
 
@@ -162,7 +164,7 @@ VERTEX, SLICE, PASSED, EDGE, NUMBER = 0, 1, 2, 3, 4  # of integers: where, the e
 _EXIT, _NO_EDGE = -1, -2  # in place of a head's number
 
 
-@kernel(fastmath=_FIXED, inline="always")
+@kernel(fastmath=_FIXED)
 def _next_edge(costs, at, n_heads, has_exit, last_cost, last):
     """Cheapest edge that comes after the last one: its cost and head, or ``_NO_EDGE``.
 
@@ -194,7 +196,7 @@ def _before(numbers, integers, a, b):
     )
 
 
-@kernel(fastmath=_FIXED, inline="always")
+@kernel(fastmath=_FIXED)
 def _sift_up(heap, at, numbers, integers):
     """Restore the order of a heap whose item here may come too late."""
     item = heap[at]
@@ -204,7 +206,7 @@ def _sift_up(heap, at, numbers, integers):
     heap[at] = item
 
 
-@kernel(fastmath=_FIXED, inline="always")
+@kernel(fastmath=_FIXED)
 def _sift_down(heap, size, numbers, integers):
     """Restore the order of a heap whose first item may come too early."""
     item, at = heap[0], 0
@@ -261,7 +263,7 @@ def k_best(
         at = column_starts[vertex_starts[1 + last_slice * width + v]]
         margins[0] = weights.bias[at]
         exit_logs[v] = vertex_costs(
-            margins, 1, scales[-1], power, normalisation, scores, powers, exit_costs, v
+            margins, np.int64(1), scales[-1], power, normalisation, scores, powers, exit_costs, v
         )
     room = 64
     numbers, integers = np.empty((room, 4), np.float64), np.empty((room, 5), np.int64)
@@ -269,18 +271,18 @@ def k_best(
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
         find_features(indices, start, stop, weights, lows, highs)
-        n_open, size, n_items, found = 0, 0, 1, 0
+        n_open, size, n_items, found = 0, np.int64(0), np.int64(1), 0
         # The path that waits at the source, without an edge yet.
         integers[0, VERTEX], integers[0, SLICE], integers[0, PASSED] = 0, -1, 0
         numbers[0, SPENT] = numbers[0, LOG] = 0.0
-        item, is_new, waiting = 0, True, -1
+        item, is_new, waiting = np.int64(0), True, np.int64(-1)
         while found < k:
             vertex, slice_ = integers[item, VERTEX], integers[item, SLICE]
             block = vertex_starts[vertex]
             at = column_starts[block]
             if is_new:
                 if visits[vertex] == 0:
-                    n_columns = 0
+                    n_columns = np.int64(0)
                     for part in range(block, vertex_starts[vertex + 1]):
                         block_margins(
                             data,
@@ -354,7 +356,8 @@ def k_best(
                 numbers, integers = _grown(numbers), _grown(integers)
                 room *= 2
                 longer = np.empty(room, np.int64)
-                longer[:size] = heap[:size]
+                for q in range(size):
+                    longer[q] = heap[q]
                 heap = longer
             integers[n_items, VERTEX], integers[n_items, SLICE] = reached, slice_ + 1
             integers[n_items, PASSED] = integers[item, NUMBER]
@@ -371,7 +374,9 @@ def k_best(
 def _grown(table):
     """A copy with room for twice as many rows."""
     larger = np.empty((2 * table.shape[0], table.shape[1]), table.dtype)
-    larger[: table.shape[0]] = table
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            larger[i, j] = table[i, j]
     return larger
 
 
@@ -382,7 +387,7 @@ def vertex_margins(indptr, indices, data, weights, vertices, out):
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
         find_features(indices, start, stop, weights, lows, highs)
-        n_columns = 0
+        n_columns = np.int64(0)
         for part in range(
             weights.vertex_starts[vertices[i]], weights.vertex_starts[vertices[i] + 1]
         ):

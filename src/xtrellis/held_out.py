@@ -1,0 +1,154 @@
+"""What held-out rows decide: the decoding loss, the calibration, the pruning threshold.
+
+Weights are first trained without the held-out rows. On these, the softmax at the vertices, the
+calibration of the best paths and the largest harmless pruning threshold are found; then the weights
+are trained on all rows and take over what was found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import FloatArray
+from .decoding import calibration
+from .decoding.best_paths import N_BEST, BestPaths, fit_best_paths
+from .decoding.losses import DecodingLoss, get_loss
+from .graph.assignment import PathAssignment
+from .graph.codebook import Code
+from .graph.trellis import Trellis
+from .learning.pruning import find_threshold
+from .model.weights import EdgeWeights
+from .prediction import TrellisModel
+
+if TYPE_CHECKING:
+    from .classifier import TrellisClassifier
+    from .fitting import LabelledRows
+
+_TEMPERATURE_SAMPLE = 1_000  # of them, where the margins of all edges are needed
+_PRUNING_LOSS = 0.001  # accuracy on held-out rows that the automatic threshold may cost
+
+
+# ---------------------------------------------------------------------- a model to judge
+
+
+def code_of(estimator: TrellisClassifier) -> Code:
+    """The code that edges trained in this way form."""
+    return "local" if estimator.training == "local" else "independent"
+
+
+def decodes_automatically(estimator: TrellisClassifier) -> bool:
+    """Whether the decoding loss is left to the library."""
+    return isinstance(estimator.decoding, str) and estimator.decoding == "auto"
+
+
+def uncalibrated(
+    estimator: TrellisClassifier,
+    classes: npt.NDArray[Any],
+    trellis: Trellis,
+    assignment: PathAssignment,
+    weights: EdgeWeights,
+) -> TrellisModel:
+    """Model with the default losses, or the one that was asked for, as they are."""
+    code = code_of(estimator)
+    loss: DecodingLoss
+    if not decodes_automatically(estimator):
+        loss = get_loss(estimator.decoding, code=code)
+    else:
+        loss = calibration.LOCAL if code == "local" else get_loss("exponential")
+    model = TrellisModel(
+        classes, trellis, assignment, weights, loss, calibration.Tempered(loss, 1.0), code
+    )
+    return replace(model, calibration=BestPaths()) if model.is_lazy else model
+
+
+# ---------------------------------------------------------------------- losses and calibration
+
+
+def calibrated(
+    estimator: TrellisClassifier,
+    model: TrellisModel,
+    data: LabelledRows,
+    measure_held_out_loss: bool = False,
+) -> tuple[TrellisModel, float]:
+    """The model with losses fitted on rows that its weights were trained without.
+
+    Also the mean of -log2 p(true class) on these rows, if wanted.
+    """
+    if len(data.y_encoded) == 0:
+        return model, float("nan")
+    model = with_fitted_loss(estimator, model, data)
+    paths, trellis = model.assignment.path_of_class[data.y_encoded], model.trellis
+    if model.is_lazy:
+        best, costs, _ = model.k_best(data.X, min(N_BEST, model.n_classes))
+        hits = best == paths[:, np.newaxis]
+        rank = np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
+        fitted: Any = fit_best_paths(costs, rank, data.sample_weight, model.n_classes)
+    else:
+        some = data[np.arange(len(paths))[:_TEMPERATURE_SAMPLE]]
+        temperature = calibration.fit_temperature(
+            trellis,
+            model.margins(some.X),
+            paths[: len(some.y_encoded)],
+            some.sample_weight,
+            model.loss,
+            estimator.n_jobs,
+        )
+        fitted = calibration.Tempered(model.loss, temperature)
+    model = replace(model, calibration=fitted)
+    if not measure_held_out_loss:
+        return model, float("nan")
+    return model, model.log_loss(data.X, data.y_encoded, data.sample_weight)
+
+
+def with_fitted_loss(
+    estimator: TrellisClassifier, model: TrellisModel, data: LabelledRows
+) -> TrellisModel:
+    """The model with the softmax that suits its weights best, if the loss is left to us."""
+    if model.code != "local" or not decodes_automatically(estimator):
+        return model
+    paths = model.assignment.path_of_class[data.y_encoded]
+    rows = model.weights, data.X, paths, data.sample_weight
+    return replace(model, loss=calibration.fit_softmax(model.trellis, *rows, estimator.n_jobs))
+
+
+# ---------------------------------------------------------------------- small weights
+
+
+def prunes_automatically(estimator: TrellisClassifier) -> bool:
+    """Whether the threshold below which weights are dropped is found on held-out rows."""
+    return isinstance(estimator.prune_threshold, str)
+
+
+def stored(estimator: TrellisClassifier, weights: EdgeWeights) -> EdgeWeights:
+    """Weights as the model keeps them."""
+    return weights.rounded() if estimator.weight_bits == 8 else weights
+
+
+def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None) -> float:
+    """Largest threshold that costs these rows next to nothing.
+
+    At most a tenth of a point of accuracy, and as much of top-5 accuracy: predictions alone would
+    not show that the classes behind the best one had become noise.
+    """
+    truth = data.y_encoded[:, np.newaxis]
+    share = data.sample_weight / data.sample_weight.sum()
+    k = min(5, model.n_classes)
+
+    def accuracies(weights: list[EdgeWeights]) -> FloatArray:
+        best, _ = replace(model, weights=weights[0]).top_k(data.X, k, n_jobs)
+        hits = best == truth
+        return np.array([share @ hits[:, 0], share @ hits.any(axis=1)])
+
+    full = accuracies([model.weights])
+    threshold, _ = find_threshold(
+        [model.weights],
+        lambda weights: float((accuracies(weights) - full).min()),
+        _PRUNING_LOSS,
+        n_steps=6,
+        least_share=0.01,
+    )
+    return threshold
