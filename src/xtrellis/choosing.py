@@ -1,6 +1,6 @@
 """How ``fit`` chooses the order of the classes and C: by weights trained without held-out rows.
 
-The settings themselves, and the rule by which one is taken, are in ``selection.settings``.
+The candidates, and the rule by which one is taken, are in ``selection.settings``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,20 @@ from .graph.trellis import Trellis
 from .held_out import calibrated, prunes_automatically, uncalibrated
 from .learning.learners import Learner, LinearSVM
 from .learning.rows import TrainingRows, prepare_rows
-from .learning.training import Report, TrainedEdges, train_edges, train_path
+from .learning.training import Report, TrainedEdges, train_before, train_edges
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
-from .selection.settings import CANDIDATES, ORDER_C, ORDERS, Selection, Trial, choose, trial_of
+from .selection.settings import (
+    FIRST_C,
+    HIGHER,
+    LOWER,
+    ORDERS,
+    Selection,
+    Trial,
+    choose,
+    is_good,
+    trial_of,
+)
 
 if TYPE_CHECKING:
     from .classifier import TrellisClassifier
@@ -51,6 +61,22 @@ class Engine:
         """Share of a block's largest weight below which weights are dropped at once."""
         return _FLOOR if prunes_automatically(self.estimator) and self.held_out.any() else 0.0
 
+    @property
+    def orders(self) -> tuple[Any, ...]:
+        """Orders of the classes to choose from: one, if the assignment is not ours to make."""
+        ours = isinstance(self.estimator.assignment, str)
+        ours = ours and self.estimator.assignment == "similarity"
+        return ORDERS if ours and self.chooses and self._training == "local" else ORDERS[:1]
+
+    def assignment(self, order: Any) -> PathAssignment:
+        """Which class is which path."""
+        from .fitting import assign_paths
+
+        # Rows held out must not influence which classes are neighbours of theirs, either.
+        inside = self.data[~self.held_out]
+        rng = np.random.RandomState(self.seed)
+        return assign_paths(self.estimator, self.trellis, inside, rng, order)
+
     def rows(
         self, assignment: PathAssignment, held_out: npt.NDArray[np.bool_] | None = None
     ) -> TrainingRows:
@@ -62,73 +88,66 @@ class Engine:
 
     def train(self, rows: TrainingRows, learner: Learner, report: Report | None) -> TrainedEdges:
         """Weights of all edges."""
-        estimator, training = self.estimator, self._training
+        estimator = self.estimator
         settings = estimator.epochs, estimator.n_jobs, self.seed, report, self.floor
-        return train_edges(self.trellis, rows, training, learner, *settings)
+        return train_edges(self.trellis, rows, self._training, learner, *settings)
 
-    def path(self, rows: TrainingRows, learners: list[Learner]) -> list[EdgeWeights]:
-        """Weights trained without the held-out rows, for each learner in turn."""
-        estimator, training = self.estimator, self._training
+    def train_before(self, rows: TrainingRows, learner: Learner) -> EdgeWeights:
+        """Weights of all edges, trained without the held-out rows."""
+        estimator = self.estimator
         settings = estimator.epochs, estimator.n_jobs, self.seed, self.floor
-        return train_path(self.trellis, rows, training, learners, *settings)
+        return train_before(self.trellis, rows, self._training, learner, *settings)
+
+    def model(self, assignment: PathAssignment, weights: EdgeWeights) -> TrellisModel:
+        """A model whose losses are not fitted yet."""
+        classes = self.data.classes
+        return uncalibrated(self.estimator, classes, self.trellis, assignment, weights)
 
     @property
     def _training(self) -> Any:
         return self.estimator.training
 
-    def trial(self, model: TrellisModel, order: str, C: float) -> Trial:
-        """What the held-out rows say of a model."""
-        model, _ = calibrated(self.estimator, model, self.sample)
-        return trial_of(order, C, model, self.sample)
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model trained without the held-out rows, its learner, and what these rows say of it."""
+
+    model: TrellisModel
+    learner: Learner
+    trial: Trial
 
 
-def select_order(engine: Engine) -> tuple[PathAssignment, str, list[Trial]]:
-    """Assignment of classes to paths, the name of its order, and the trials it was chosen by."""
-    from .fitting import assign_paths
+def select_settings(engine: Engine) -> tuple[Candidate, Selection]:
+    """The best order of the classes at one C; then the best C.
 
-    estimator, rng = engine.estimator, np.random.RandomState(engine.seed)
-    # Rows held out must not influence which classes are neighbours of theirs, either.
-    inside = engine.data[~engine.held_out]
-    given = not isinstance(estimator.assignment, str) or estimator.assignment != "similarity"
-    if given or not engine.chooses or estimator.training != "local":
-        order = "given" if given else ORDERS[0]
-        return assign_paths(estimator, engine.trellis, inside, rng), order, []
-    probe: Any = replace(engine.learner, C=ORDER_C)
-    assignments: dict[str, PathAssignment] = {}
-    trials: list[Trial] = []
-    for order in ORDERS:
-        rng = np.random.RandomState(engine.seed)
-        assignments[order] = assign_paths(estimator, engine.trellis, inside, rng, order)
-        (weights,) = engine.path(engine.rows(assignments[order]), [probe])
-        trials.append(engine.trial(_model(engine, assignments[order], weights), order, ORDER_C))
-    best = choose(trials)
-    return assignments[best.order], best.order, trials
-
-
-def select_C(  # noqa: N802
-    engine: Engine, assignment: PathAssignment, order: str, trials: list[Trial]
-) -> tuple[TrellisModel, Learner, EdgeWeights | None, Selection | None]:
-    """A model to train, its learner, its weights without held-out rows, and how C was chosen."""
-    if not engine.chooses:
-        empty: Any = _no_weights(engine)
-        return _model(engine, assignment, empty), engine.learner, None, None
-    learners: list[Any] = [replace(engine.learner, C=C) for C in CANDIDATES]
-    path = engine.path(engine.rows(assignment), learners)
-    models = [_model(engine, assignment, weights) for weights in path]
-    tried = [engine.trial(model, order, C) for model, C in zip(models, CANDIDATES, strict=True)]
-    best = choose(tried)
-    chosen = tried.index(best)
-    selection = Selection(order, best.C, (*trials, *tried))
-    return models[chosen], learners[chosen], path[chosen], selection
+    C goes up by steps of about three while that keeps the log loss good, and down if the first step
+    up does not.
+    """
+    candidates = [
+        _try_out(engine, engine.assignment(order), order, FIRST_C) for order in engine.orders
+    ]
+    first = _best(candidates)
+    found = [first]
+    for steps in (HIGHER, LOWER):
+        for C in steps:
+            found.append(_try_out(engine, first.model.assignment, first.trial.order, C))
+            if not is_good(found[-1].trial, [each.trial for each in found]):
+                break
+        if len(found) > 2:  # higher values were good: lower ones are not
+            break
+    best = _best(found)
+    trials = [each.trial for each in (*candidates, *found[1:])]
+    return best, Selection(best.trial.order, best.trial.C, tuple(trials))
 
 
-def _model(engine: Engine, assignment: PathAssignment, weights: EdgeWeights) -> TrellisModel:
-    return uncalibrated(engine.estimator, engine.data.classes, engine.trellis, assignment, weights)
+def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -> Candidate:
+    """Train with these settings, without the held-out rows."""
+    assert isinstance(engine.learner, LinearSVM)
+    learner = replace(engine.learner, C=C)
+    weights = engine.train_before(engine.rows(assignment), learner)
+    model, _ = calibrated(engine.estimator, engine.model(assignment, weights), engine.sample)
+    return Candidate(model, learner, trial_of(order, C, model, engine.sample))
 
 
-def _no_weights(engine: Engine) -> EdgeWeights:
-    """Weights that stand for those to come."""
-    from .model.weights import gather_blocks
-
-    edges = np.arange(engine.trellis.n_edges)
-    return gather_blocks([], [edges], engine.data.X.shape[1], np.zeros(len(edges), np.float32))
+def _best(candidates: list[Candidate]) -> Candidate:
+    return candidates[choose([each.trial for each in candidates])]

@@ -31,7 +31,7 @@ from ._checks import (
     weighted,
 )
 from ._progress import training_progress
-from .choosing import Engine, select_C, select_order
+from .choosing import Engine, select_settings
 from .decoding.losses import get_loss
 from .graph.assignment import (
     PathAssignment,
@@ -246,13 +246,18 @@ def _train_and_calibrate(
     """Train on all rows, with settings that suit weights trained without the held-out rows."""
     sample = data[rng.permutation(np.flatnonzero(held_out))[:_HELD_OUT_SAMPLE]]
     engine = Engine(estimator, learner, data, held_out, trellis, sample, seed=rng.randint(2**31))
-    assignment, order, trials = select_order(engine)
-    model, chosen, before, selection = select_C(engine, assignment, order, trials)
-    rows = engine.rows(assignment, held_out if before is None else np.zeros_like(held_out))
+    selection, before = None, None
+    if engine.chooses:
+        chosen, selection = select_settings(engine)
+        model, learner, before = chosen.model, chosen.learner, chosen.model.weights
+        rows = engine.rows(model.assignment, np.zeros_like(held_out))  # all are trained on
+    else:
+        assignment = engine.assignment(engine.orders[0])
+        rows = engine.rows(assignment)
     with training_progress(estimator.verbose) as report:
-        trained = engine.train(rows, chosen, report)
-    model = replace(model, weights=trained.weights)
-    before = trained.before if before is None else before
+        trained = engine.train(rows, learner, report)
+    if before is None:
+        model, before = engine.model(assignment, trained.weights), trained.before
     threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
     loss = float("nan")
     if before is not None:

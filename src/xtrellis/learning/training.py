@@ -162,27 +162,14 @@ def train_block(
     return BlockResult(running.finish(rows, floor), before, losses, seconds, shortfall)
 
 
-def train_block_path(
-    rows: TrainingRows,
-    plan: Plan,
-    learners: Sequence[Learner],
-    epochs: int | None,
-    seed: int,
-    floor: float = 0.0,
-) -> list[FinishedBlock]:
-    """Train a block without the held-out rows by each of several learners in turn.
-
-    They differ in their regularisation: each goes on from the state of the one before.
-    """
-    running = RunningBlock.start(rows, plan, learners[0], seed)
+def train_block_before(
+    rows: TrainingRows, plan: Plan, learner: Learner, epochs: int, seed: int, floor: float = 0.0
+) -> FinishedBlock:
+    """Train the edges of one block without the held-out rows."""
+    running = RunningBlock.start(rows, plan, learner, seed)
     held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
-    finished = []
-    for learner in learners:
-        running.state = learner.rescale(running.block, running.state)
-        running.learner = learner
-        running.run(np.flatnonzero(~held_out), epochs or learner.epochs)
-        finished.append(running.finish(rows, floor))
-    return finished
+    running.run(np.flatnonzero(~held_out), epochs)
+    return running.finish(rows, floor)
 
 
 # ---------------------------------------------------------------------- all blocks
@@ -257,30 +244,28 @@ def warn_if_unconverged(
         )
 
 
-def train_path(
+def train_before(
     trellis: Trellis,
     rows: TrainingRows,
     training: Training,
-    learners: Sequence[Learner],
+    learner: Learner,
     epochs: int | None,
     n_jobs: int | None,
     seed: int,
     floor: float = 0.0,
-) -> list[EdgeWeights]:
-    """Weights of every edge, trained without the held-out rows by each of several learners."""
-    plans = plan_blocks(trellis, rows, training, learners[0], BLOCK_BYTES)
+) -> EdgeWeights:
+    """Weights of every edge, trained without the held-out rows."""
+    plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
+    epochs = epochs or learner.passes(sum(plan.work for plan in plans) or 1.0)
     blocks = _in_parallel(
         plans,
-        lambda index: (rows, plans[index], learners, epochs, _block_seed(seed, index), floor),
-        train_block_path,
+        lambda index: (rows, plans[index], learner, epochs, _block_seed(seed, index), floor),
+        train_block_before,
         n_jobs,
     )
-    paths = [path for _, path in sorted(blocks)]
+    finished = [block for _, block in blocks]
     constants = constant_margins(trellis, rows)
-    return [
-        gathered(trellis, training, [path[i] for path in paths], constants, rows.n_features)
-        for i in range(len(learners))
-    ]
+    return gathered(trellis, training, finished, constants, rows.n_features)
 
 
 def _train_blocks(

@@ -19,10 +19,9 @@ from ..graph.similarity import Order
 if TYPE_CHECKING:
     from ..prediction import TrellisModel
 
-CANDIDATES = (0.3, 1.0, 3.0, 10.0, 30.0)  # for C
+FIRST_C, HIGHER, LOWER = 1.0, (3.0, 10.0, 30.0), (0.3,)  # the orders are compared at the first
 ORDERS: tuple[Order, ...] = ("by_rarity", "plain")
-ORDER_C = 3.0  # at which the orders are compared
-TOLERANCE = 0.02  # of the least log loss: settings within it are equally good
+TOLERANCE = 0.01  # of the least log loss: settings within it are equally good
 
 
 @dataclass(frozen=True)
@@ -45,15 +44,19 @@ class Selection:
     trials: tuple[Trial, ...]
 
 
-def choose(trials: Sequence[Trial]) -> Trial:
-    """The most accurate of those whose log loss is close to the least; of equal ones the first.
+def choose(trials: Sequence[Trial]) -> int:
+    """Which is the most accurate of those whose log loss is close to the least: the first such.
 
-    >>> choose([Trial("plain", 1.0, 0.97, 0.88, 0.9), Trial("plain", 3.0, 0.94, 0.89, 0.9)]).C
-    3.0
+    >>> choose([Trial("plain", 1.0, 0.97, 0.88, 0.9), Trial("plain", 3.0, 0.94, 0.89, 0.9)])
+    1
     """
-    least = min(trial.log_loss for trial in trials)
-    good = [trial for trial in trials if trial.log_loss <= least * (1 + TOLERANCE)]
-    return max(good, key=lambda trial: trial.accuracy)
+    good = [i for i, trial in enumerate(trials) if is_good(trial, trials)]
+    return max(good, key=lambda i: trials[i].accuracy)
+
+
+def is_good(trial: Trial, trials: Sequence[Trial]) -> bool:
+    """Whether the log loss of a trial is close to the least of all."""
+    return trial.log_loss <= min(each.log_loss for each in trials) * (1 + TOLERANCE)
 
 
 def trial_of(order: str, C: float, model: TrellisModel, data: Any) -> Trial:

@@ -141,10 +141,6 @@ class Learner(BaseEstimator, ABC):
         """How many epochs to train for, unless the user says; ``work`` is that of one of them."""
         return self.epochs
 
-    def rescale(self, block: Block, state: Any) -> Any:
-        """State of a learner with other parameters, to go on with; by default a new one."""
-        return self.start(block)
-
     def resume(self, block: Block, weights: Float32Array, bias: Float32Array) -> Any:
         """State to go on from, given finished weights; online learners only."""
         raise TypeError(f"{type(self).__name__} does not learn online")
