@@ -125,6 +125,7 @@ class TrellisPredictor(RowClassifier):
 
     def _check_parts(self) -> None:
         check_jobs(self.n_jobs)
+        self.model_.check()
         if self.model_.weights.n_features != self.n_features_in_:
             raise ValueError("n_features_in_ must be the number of features of the weights")
         check_feature_names(self)
@@ -293,7 +294,7 @@ class TrellisPredictor(RowClassifier):
         True
         """
         check_is_fitted(self)
-        check_pruning(max_drop, threshold)
+        check_pruning(max_drop, threshold, bits)
         with built_aside(self) as new:
             new._prune(X, y, max_drop, threshold, bits, sample_weight)
         return self

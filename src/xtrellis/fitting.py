@@ -21,6 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from ._arrays import Float32Array, FloatArray, IntArray, canonical_csr
 from ._checks import (
+    check_bits,
     check_fraction,
     check_integer,
     check_jobs,
@@ -136,8 +137,7 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
     if estimator.epochs is not None:
         check_integer("epochs", estimator.epochs, 1)
     check_integer("n_iter_no_change", estimator.n_iter_no_change, 1)
-    if estimator.weight_bits not in (8, 32):
-        raise ValueError(f"weight_bits must be 8 or 32, got {estimator.weight_bits!r}")
+    check_bits("weight_bits", estimator.weight_bits)
     if estimator.prune_threshold != "auto":
         check_threshold("prune_threshold", estimator.prune_threshold)
     check_fraction("calibration", estimator.calibration)
