@@ -300,7 +300,7 @@ class SparseRows:
     """Rows as the kernels take them, without the cost of making a SciPy matrix."""
 
     indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
+    indices: npt.NDArray[np.int32] | IntArray
     data: Float32Array
     shape: tuple[int, int]
 
