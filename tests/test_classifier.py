@@ -330,7 +330,7 @@ def test_threads_that_predict_while_another_fits_see_one_model_or_the_other():
     for _ in range(10):
         for X, y in (large, small):
             model.fit(X, y)
-            model.prune(threshold=0.0, half=False)
+            model.prune(threshold=0.0, bits=32)
     done.set()
     for thread in threads:
         thread.join()

@@ -51,11 +51,18 @@ def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
 
 
-def check_pruning(max_drop: Any, threshold: Any) -> None:
+def check_bits(name: str, value: Any) -> None:
+    """A size that weights can be stored in, or a ValueError that names the parameter."""
+    if value not in (8, 32):
+        raise ValueError(f"{name} must be 8 or 32, got {value!r}")
+
+
+def check_pruning(max_drop: Any, threshold: Any, bits: Any = 8) -> None:
     """Bounds that pruning can work with, or a ValueError that names the wrong one."""
     check_fraction("max_drop", max_drop)
     if threshold is not None:
         check_threshold("threshold", threshold)
+    check_bits("bits", bits)
 
 
 def check_threshold(name: str, value: Any) -> None:

@@ -125,6 +125,7 @@ class TrellisPredictor(RowClassifier):
 
     def _check_parts(self) -> None:
         check_jobs(self.n_jobs)
+        self.model_.check()
         if self.model_.weights.n_features != self.n_features_in_:
             raise ValueError("n_features_in_ must be the number of features of the weights")
         check_feature_names(self)
@@ -206,9 +207,10 @@ class TrellisPredictor(RowClassifier):
         check_is_fitted(now)
         label_of_path = now.model_.classes[now.model_.assignment.class_of_path]
         n_features, find_paths = now.n_features_in_, now.model_.path_finder()
+        index_type = np.int32 if n_features <= 2**31 else np.int64
 
         def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
-            features, data = np.asarray(indices, np.int32), np.asarray(values, np.float32)
+            features, data = np.asarray(indices, np.int64), np.asarray(values, np.float32)
             if features.ndim != 1 or features.shape != data.shape:
                 raise ValueError(
                     f"indices and values must be two lists of one length, "
@@ -217,7 +219,7 @@ class TrellisPredictor(RowClassifier):
             if features.size and not (features.min() >= 0 and features.max() < n_features):
                 raise ValueError(f"indices must be from 0 to {n_features - 1}")
             indptr = np.array([0, len(features)], np.int64)
-            row = SparseRows(indptr, features, data, (1, n_features))
+            row = SparseRows(indptr, features.astype(index_type), data, (1, n_features))
             return label_of_path[find_paths(row)[0]]
 
         return classify
@@ -293,7 +295,7 @@ class TrellisPredictor(RowClassifier):
         True
         """
         check_is_fitted(self)
-        check_pruning(max_drop, threshold)
+        check_pruning(max_drop, threshold, bits)
         with built_aside(self) as new:
             new._prune(X, y, max_drop, threshold, bits, sample_weight)
         return self

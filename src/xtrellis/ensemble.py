@@ -268,7 +268,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         of them, are those of the ensemble.
         """
         check_is_fitted(self)
-        check_pruning(max_drop, threshold)
+        check_pruning(max_drop, threshold, bits)
         with built_aside(self) as new:
             models, accuracy = new._models(), None
             if X is not None and y is not None:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import validate_data
 
 from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import (
+    check_bits,
     check_fraction,
     check_integer,
     check_jobs,
@@ -142,8 +143,7 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
     if estimator.epochs is not None:
         check_integer("epochs", estimator.epochs, 1)
     check_integer("n_iter_no_change", estimator.n_iter_no_change, 1)
-    if estimator.weight_bits not in (8, 32):
-        raise ValueError(f"weight_bits must be 8 or 32, got {estimator.weight_bits!r}")
+    check_bits("weight_bits", estimator.weight_bits)
     if isinstance(estimator.C, str) and estimator.C != "auto":
         raise ValueError(f"C must be a positive number or 'auto', got {estimator.C!r}")
     if estimator.prune_threshold != "auto":

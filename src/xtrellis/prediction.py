@@ -30,6 +30,7 @@ from .decoding.paths import (
     log_probabilities,
     shortest_paths,
 )
+from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
@@ -72,6 +73,24 @@ class TrellisModel:
         check_shape("assignment", self.assignment.path_of_class, (n_classes,))
         if self.weights.n_edges != n_edges:
             raise ValueError(f"weights must be of {n_edges} edges, got {self.weights.n_edges}")
+
+    def check(self) -> None:
+        """Raise a ValueError if the parts do not fit each other in ways that kernels rely on."""
+        for loss in (self.loss, getattr(self.calibration, "loss", None)):
+            if isinstance(loss, VertexSoftmax):
+                loss.edge_scale(self.trellis)
+        if not self.is_lazy:
+            if isinstance(self.calibration, BestPaths):
+                raise ValueError("calibration must be of all paths, as the loss is")
+            return
+        tails, _ = self.trellis.endpoints()
+        starts = np.searchsorted(np.sort(tails), np.arange(self.trellis.n_vertices))
+        weights = self.weights
+        if not (
+            np.array_equal(weights.edges, np.argsort(tails, kind="stable"))
+            and np.array_equal(weights.column_starts[weights.vertex_starts], starts)
+        ):
+            raise ValueError("weights must be of the edges that leave each vertex, in order")
 
     @property
     def n_classes(self) -> int:
@@ -147,7 +166,7 @@ class TrellisModel:
         from .kernels import lazy
 
         n_rows = X.shape[0]
-        paths, opened = np.empty((n_rows, k), np.int64), np.empty(n_rows, np.int64)
+        paths, opened = np.full((n_rows, k), -1, np.int64), np.empty(n_rows, np.int64)
         costs, logs = np.empty((n_rows, k)), np.empty((n_rows, k))
         settings = search_settings(self.loss, self.trellis)
         lazy.k_best(
@@ -162,6 +181,8 @@ class TrellisModel:
             logs,
             opened,
         )
+        if n_rows and paths.min() < 0:
+            raise ValueError("margins must be finite: the weights or the rows are too large")
         return paths, costs, logs, opened
 
     def _exponential_paths(self, X: Any) -> IntArray:
@@ -279,7 +300,7 @@ class SparseRows:
     """Rows as the kernels take them, without the cost of making a SciPy matrix."""
 
     indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
+    indices: npt.NDArray[np.int32] | IntArray
     data: Float32Array
     shape: tuple[int, int]
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,6 @@ from xtrellis.decoding import VertexSoftmax
 from xtrellis.learning import Arow
 from xtrellis.model import ModelFileError
 from xtrellis.model.model_file import write_model
-from xtrellis.model.packed_arrays import Counts
 
 MODELS = {
     "local": TrellisClassifier(random_state=0),
@@ -103,7 +103,8 @@ def test_labels_of_any_type(labels, rows, tmp_path):
     X, y = rows
     model = TrellisClassifier(5, random_state=0)
     if labels.dtype.kind in "MfS":  # no targets that scikit-learn takes
-        model.fit(X, y).classes_ = labels
+        model.fit(X, y)
+        model.model_ = replace(model.model_, classes=labels)
     else:
         model.fit(X, labels[y])
     model.save(tmp_path / "model")
@@ -150,8 +151,9 @@ def test_loaded_model_learns_on(rows, tmp_path):
     assert loaded.partial_fit(X, y).score(X, y) > before - 0.02
 
 
-def test_arrays_are_read_or_mapped_on_request(saved):
-    _, path = saved
+def test_arrays_are_read_or_mapped_on_request(rows, tmp_path):
+    path = tmp_path / "model"
+    TrellisClassifier(5, weight_bits=32, random_state=0).fit(*rows).save(path)
     for mmap in (False, True):
         base = load_model(path, mmap=mmap).weights_.values
         assert base.flags.writeable
@@ -168,11 +170,12 @@ def test_mapped_model_predicts_the_same_bits(saved, rows):
 def test_file_is_readable_by_safetensors(saved):
     model, path = saved
     arrays = load_file(path)
-    np.testing.assert_array_equal(arrays["weights.bias"], model.weights_.bias)
+    np.testing.assert_array_equal(arrays["model.weights.bias"], model.weights_.bias)
     assert arrays.keys() == take_apart(path)[0].keys()
     with safe_open(path, "np") as file:
         facts = json.loads(file.metadata()["xtrellis"])
-    assert facts["model"]["parts"]["trellis"]["parts"] == {"n_classes": 30, "slice_width": 5}
+    model_parts = facts["model"]["parts"]["model"]["parts"]
+    assert model_parts["trellis"]["parts"] == {"n_classes": 30, "slice_width": 5}
 
 
 def test_header_is_strict_json(rows, tmp_path):
@@ -213,13 +216,14 @@ def test_settings_without_a_plain_form_are_described_the_same_each_time(rows, tm
     assert load_model(tmp_path / "model").random_state == "RandomState(MT19937)"
 
 
-def test_pruned_model_takes_three_bytes_per_weight(rows, tmp_path):
+def test_model_takes_two_bytes_per_weight_unless_told_otherwise(rows, tmp_path):
     X, y = rows
-    model = TrellisClassifier.paper(5, random_state=0).fit(X, y).prune(threshold=0.2)
-    model.save(tmp_path / "model")
-    arrays = load_file(tmp_path / "model")
-    assert arrays["weights.values"].dtype == np.float16
-    assert arrays["weights.edges"].dtype == np.uint8  # as there are fewer than 256 edges
+    for bits, dtype in ((8, np.int8), (32, np.float32)):
+        model = TrellisClassifier.paper(5, random_state=0).fit(X, y)
+        model.prune(threshold=0.2, bits=bits).save(tmp_path / "model")
+        arrays = load_file(tmp_path / "model")
+        assert arrays["model.weights.values"].dtype == dtype
+        assert arrays["model.weights.columns"].dtype == np.uint8  # as blocks have fewer than 256
 
 
 # ---------------------------------------------------------------------- what cannot be saved
@@ -235,7 +239,8 @@ def test_models_that_cannot_be_saved(rows, tmp_path):
     with pytest.raises(ModelFileError, match="cannot be saved, as it is code"):
         own.save(path)
     odd = TrellisClassifier(5).fit(X, y)
-    odd.classes_ = np.array([None, *range(29)], dtype=object)
+    labels = np.array([None, *range(29)], dtype=object)
+    odd.model_ = replace(odd.model_, classes=labels)
     with pytest.raises(ModelFileError, match="classes: labels of type NoneType, int cannot be"):
         odd.save(path)
     broken = TrellisClassifier(5).fit(X, y)
@@ -273,7 +278,7 @@ def test_other_versions_and_strangers_are_refused(saved, tmp_path):
     save_file(arrays, tmp_path / "stranger")
     with pytest.raises(ModelFileError, match="not a model of xtrellis"):
         load_model(tmp_path / "stranger")
-    facts["model"]["parts"]["temperature"] = 2.0
+    facts["model"]["parts"]["model"]["parts"]["calibration"]["parts"]["temperature"] = 2.0
     put_together(tmp_path / "changed", arrays, facts, sign=False)
     with pytest.raises(ModelFileError, match="checksum is wrong"):
         load_model(tmp_path / "changed")
@@ -287,45 +292,64 @@ def test_other_versions_and_strangers_are_refused(saved, tmp_path):
 
 HUGE = 2**62
 WRONG_ARRAYS = {
-    "edges": ("weights.edges", lambda a: np.full_like(a, a.max() + 1)),
+    "edges": ("weights.edges", lambda a: np.array([0, 1], np.uint8)),
+    "edges of no pairs": ("weights.edges", lambda a: a[:-1]),
+    "vertices": ("weights.vertex_starts", lambda a: np.array([0, a[-1]], np.uint8)),
+    "empty vertices": ("weights.vertex_starts", lambda a: a * (np.arange(len(a)) == len(a) - 1)),
+    "widths": ("weights.widths", lambda a: np.roll(a, 1)),
     "bias": ("weights.bias", lambda a: a[:-1]),
     "bias of NaN": ("weights.bias", lambda a: a * np.float32("nan")),
-    "infinite values": ("weights.values", lambda a: np.full_like(a, np.inf)),
+    "infinite scales": ("weights.scales", lambda a: np.full_like(a, np.inf)),
+    "infinite values": ("weights.values", lambda a: np.full(a.shape, np.inf, np.float32)),
+    "values": ("weights.values", lambda a: np.full_like(a, -128)),
     "twins": ("weights.twins", lambda a: np.array([[9_999], [0]], np.uint16)),
     "twins twice": ("weights.twins", lambda a: np.array([[1, 1], [0, 0]], np.uint16)),
-    "large counts": ("weights.counts.large", lambda a: np.full(4, HUGE)),
-    "counts": ("weights.counts.small", lambda a: a[:-5]),
-    "features": ("weights.features.large", lambda a: np.full(4, HUGE)),
+    "large sizes": ("weights.sizes", lambda a: np.full(len(a), HUGE)),
+    "sizes": ("weights.sizes", lambda a: a[::-1]),
+    "large counts": ("weights.counts", lambda a: np.full(len(a), HUGE)),
+    "counts": ("weights.counts", lambda a: a[:-5]),
+    "gaps": ("weights.gaps", lambda a: a * 0),
+    "columns": ("weights.columns", lambda a: np.full_like(a, 200)),
+    "wide gaps": ("weights.wide_gaps", lambda a: np.full(len(a), HUGE)),
+    "wide gaps too many": ("weights.wide_gaps", lambda a: np.append(a, a)),
     "assignment": ("assignment.path_of_class", lambda a: a * 0),
     "classes": ("classes", lambda a: a[:-1]),
     "type": ("weights.values", lambda a: a.astype(np.int32)),
 }
+MODEL = ["parts", "model", "parts"]
 WRONG_FACTS = {
     "estimator": (["type"], "os.system"),
     "part": (["type"], "Trellis"),
-    "loss": (["parts", "loss"], {"type": "Tempered", "parts": {}}),
-    "loss of a wrong type": (["parts", "loss"], {"type": "Trellis", "parts": {"n_classes": 2}}),
-    "temperature": (["parts", "temperature"], {"float": "nan"}),
-    "steps of a softmax": (["parts", "loss", "parts", "temperature"], {"tuple": [1.0, 2.0]}),
-    "temperature of a softmax": (["parts", "loss", "parts", "temperature"], {"float": "inf"}),
+    "model": (["parts", "model"], {"type": "Trellis", "parts": {"n_classes": 30}}),
+    "loss": ([*MODEL, "loss"], {"type": "Tempered", "parts": {}}),
+    "loss of a wrong type": ([*MODEL, "loss"], {"type": "Trellis", "parts": {"n_classes": 2}}),
+    "loss without bounds": ([*MODEL, "loss"], {"type": "Loss", "parts": {"name": "log"}}),
+    "calibration": ([*MODEL, "calibration"], {"type": "Loss", "parts": {"name": "log"}}),
+    "temperature": ([*MODEL, "calibration", "parts", "temperature"], {"float": "nan"}),
+    "rest": ([*MODEL, "calibration", "parts", "rest"], -1.0),
+    "steps of a softmax": ([*MODEL, "loss", "parts", "temperature"], {"tuple": [1.0, 2.0]}),
+    "temperature of a softmax": ([*MODEL, "loss", "parts", "temperature"], {"float": "inf"}),
     "n_features": (["parts", "n_features_in"], 2**39),
-    "n_features of the weights": (["parts", "weights", "parts", "n_features"], 2**39),
-    "n_classes": (["parts", "trellis", "parts", "n_classes"], 10**9),
-    "slice_width": (["parts", "trellis", "parts", "slice_width"], -1),
-    "code": (["parts", "code"], "decimal"),
-    "classes": (["parts", "classes"], {"array": "V8"}),
-    "shared": (["parts", "classes"], {"shared": "weights.bias"}),
+    "n_features of the weights": ([*MODEL, "weights", "parts", "n_features"], 2**39),
+    "n_edges of the weights": ([*MODEL, "weights", "parts", "n_edges"], 2**39),
+    "n_classes": ([*MODEL, "trellis", "parts", "n_classes"], 10**9),
+    "slice_width": ([*MODEL, "trellis", "parts", "slice_width"], -1),
+    "code": ([*MODEL, "code"], "decimal"),
+    "other code": ([*MODEL, "code"], "binary"),
+    "classes": ([*MODEL, "classes"], {"array": "V8"}),
+    "shared": ([*MODEL, "classes"], {"shared": "model.weights.bias"}),
     "history": (["parts", "history", "parts", "loss"], ["a"]),
     "n_jobs": (["parts", "settings", "dict", "n_jobs"], "many"),
     "settings": (["parts", "settings", "dict", "colour"], 1),
     "more": (["parts", "colour"], 1),
+    "more of the weights": ([*MODEL, "weights", "parts", "colour"], 1),
     "kind": (["parts", "history"], {"pickle": ""}),
 }
 
 
 @pytest.fixture(scope="module")
 def wide(rows, tmp_path_factory):
-    """File of a model with counts and gaps that do not fit one byte."""
+    """File of a model with gaps that do not fit one byte."""
     X, y = rows
     X = sparse.csr_matrix((X.data, X.indices * 300, X.indptr), (900, 300 * 400))
     model = TrellisClassifier.paper(29, random_state=0).fit(X, y)
@@ -338,8 +362,11 @@ def wide(rows, tmp_path_factory):
 @pytest.mark.parametrize("verify", [True, False])
 def test_unsound_arrays_with_a_right_checksum_are_refused(name, verify, saved, wide, tmp_path):
     which, change = WRONG_ARRAYS[name]
-    arrays, facts = take_apart(wide if "large" in which else saved[1])
+    arrays, facts = take_apart(wide if "wide" in which else saved[1])
+    which = f"model.{which}"
     changed = np.ascontiguousarray(change(arrays[which]))
+    assert changed.dtype != arrays[which].dtype or not np.array_equal(changed, arrays[which])
+    of_its_type(facts, which, changed)
     put_together(tmp_path / "unsound", {**arrays, which: changed}, facts)
     with pytest.raises(ModelFileError, match="unsound: ") as error:
         load_model(tmp_path / "unsound", verify=verify)
@@ -362,24 +389,29 @@ def test_unsound_facts_with_a_right_checksum_are_refused(name, rows, tmp_path):
             load_model(tmp_path / "unsound", verify=verify)
 
 
-def test_counts_that_wrap_to_nothing_are_refused(tmp_path, rows):
+@pytest.mark.parametrize("name", ["sizes", "counts"])
+def test_counts_that_wrap_to_nothing_are_refused(name, saved, tmp_path):
     """Four counts of 2**62 add up to 0 in 64 bits, and let kernels read anywhere."""
-    X, y = rows
-    model = TrellisClassifier.paper(30, random_state=0).fit(X, y)
-    path = tmp_path / "model"
-    model.save(path)
-    arrays, facts = take_apart(path)
-    empty = {"weights.edges": arrays["weights.edges"][:0]}
-    empty["weights.values"] = arrays["weights.values"][:0]
-    counts = Counts.of(np.array([HUGE] * 4))
-    gaps = Counts.of(np.zeros(4, np.int64))
-    for part, each in (("counts", counts), ("features", gaps)):
-        facts["model"]["parts"]["weights"]["parts"][part]["parts"]["n"] = 4
-        empty[f"weights.{part}.small"], empty[f"weights.{part}.large"] = each.small, each.large
-    put_together(path, {**arrays, **empty}, facts)
+    arrays, facts = take_apart(saved[1])
+    which = f"model.weights.{name}"
+    wrapped = arrays[which].astype(np.int64)
+    wrapped[:4] += HUGE
+    assert wrapped.sum() == arrays[which].sum()
+    of_its_type(facts, which, wrapped)
+    put_together(tmp_path / "wrapped", {**arrays, which: wrapped}, facts)
     for verify in (True, False):
-        with pytest.raises(ModelFileError, match="model: "):
-            load_model(path, verify=verify)
+        with pytest.raises(ModelFileError, match=f"wrapped: .*{name}"):
+            load_model(tmp_path / "wrapped", verify=verify)
+
+
+def of_its_type(facts, name, array):
+    """Make facts name the type of an array, so that it is not refused for that alone."""
+    holder = facts["model"]["parts"]
+    *path, last = name.split(".")
+    for part in path:
+        holder = holder[part]["parts"]
+    if holder[last]["array"] != "int64":
+        holder[last] = {"array": array.dtype.name}
 
 
 def test_arrays_that_belong_nowhere_are_refused(saved, tmp_path):
@@ -393,7 +425,7 @@ def test_headers_out_of_order_are_refused(saved, tmp_path):
     content = saved[1].read_bytes()
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
-    name = "weights.values"
+    name = "model.weights.values"
     start, end = header[name]["data_offsets"]
     wrong = [
         {"data_offsets": [0, end]},

@@ -115,10 +115,9 @@ _OPTIONS = {
     "random_state": "--seed",
     "zero_based=True": "--zero-based",
     "zero_based=False": "--one-based",
-    "half=False": "--no-half",
 }
 _WORDS = ("format", "training", "learner", "C")  # parameters only if a value follows ...
-_FIRST = ("epochs", "widths", "threshold", "C")  # ... or if the message begins with them
+_FIRST = ("bits", "epochs", "widths", "threshold", "C")  # ... or if the message begins with them
 _NAMED = re.compile(  # not if it is quoted, part of a file's name, or a file
     rf"(?<![\w./'\"-])({'|'.join(sorted(_OPTIONS, reverse=True))}|(?:{'|'.join(_WORDS)})(?==))"
     rf"(?!\w|[.]\w|:|')(?:='?([\w.]+)'?)?"

@@ -32,7 +32,9 @@ def prune(
         float | None,
         typer.Option(help="Remove weights up to this size; the rows only measure the accuracy."),
     ] = None,
-    half: Annotated[bool, typer.Option(help="Round weights to half precision.")] = True,
+    bits: Annotated[
+        int, typer.Option(help="Bits of each weight in the file: 8, which rounds them, or 32.")
+    ] = 8,
     format: FormatOption = None,
     text_column: TextColumn = "text",
     label_column: LabelColumn = "label",
@@ -43,7 +45,7 @@ def prune(
     check_output(pruned, model, rows)
     loaded = load(model, jobs)
     X, y = read_labelled(loaded, rows, RowOptions(format, text_column, label_column, zero_based))
-    loaded.prune(X, y, max_drop=max_drop, threshold=threshold, half=half)
+    loaded.prune(X, y, max_drop=max_drop, threshold=threshold, bits=bits)
     done = getattr(loaded, "classifier_", loaded).pruning_
     before = model.stat().st_size
     size = save_model(loaded, pruned)

@@ -43,6 +43,9 @@ def pack_weights(weights: EdgeWeights) -> dict[str, Any]:
             f"and cannot be saved without pickle: save the model with joblib, or use a linear "
             f"learner"
         )
+    for name in ("bias", "values"):
+        if not np.isfinite(getattr(weights, name)).all():
+            raise ValueError(f"weights must be finite, but {name} holds NaN or infinity")
     widths, sizes = np.diff(weights.column_starts), np.diff(weights.feature_starts)
     counts = np.diff(weights.entry_starts)
     gaps = np.diff(weights.features.astype(np.int64), prepend=0)
@@ -78,7 +81,7 @@ def unpack_weights(arrays: Arrays, n_edges: int, n_features: int) -> EdgeWeights
     _require(0 < n_edges < 2**62 and 0 < n_features < 2**62, "n_edges")
     vertex_starts = _integers(arrays, "vertex_starts", highest=n_edges)
     widths = _integers(arrays, "widths", lowest=1, highest=min(n_edges, MAX_COLUMNS))
-    sizes = _integers(arrays, "sizes", highest=n_features)
+    sizes = _integers(arrays, "sizes", highest=min(n_features, arrays["gaps"].size))
     counts = _integers(arrays, "counts", highest=MAX_COLUMNS - 1) + 1
     n_blocks = len(widths)
     _require(len(sizes) == n_blocks, "sizes")
@@ -90,7 +93,7 @@ def unpack_weights(arrays: Arrays, n_edges: int, n_features: int) -> EdgeWeights
         "vertex_starts",
     )
     twins = _integers(arrays, "twins", highest=n_edges - 1, n_axes=2)
-    _require(len(twins) == 2, "twins")
+    _require(len(twins) == 2 and bool((np.diff(twins[0]) > 0).all()), "twins")
     column_starts = _starts(widths)
     _require(int(column_starts[-1]) == n_edges - twins.shape[1], "widths")
     edges = _edges(_integers(arrays, "edges", lowest=-n_edges, highest=n_edges), column_starts)
@@ -103,10 +106,10 @@ def unpack_weights(arrays: Arrays, n_edges: int, n_features: int) -> EdgeWeights
     width_of = np.repeat(widths, sizes)
     _require(bool((counts <= width_of).all()), "counts")
     entry_starts = _starts(counts)
-    columns = _columns(arrays, counts, width_of)
     scales = arrays.get("scales")
     values = arrays["values"]
     _require(values.shape == (entry_starts[-1],), "values")
+    columns = _columns(arrays, counts, width_of)
     if scales is not None:
         scales = _floats(scales, "scales", n_blocks)
         _require(values.dtype == np.int8 and bool((values > -128).all()), "values")
