@@ -112,10 +112,14 @@ class LinearSVM(Learner):
 
     def start(self, block: Block) -> SVMState:
         """Zero weights and dual variables."""
-        from ...kernels import svm as kernels
+        from scipy import sparse
 
-        norms = np.empty(block.n_rows, np.float32)
-        kernels.squared_norms(block.indptr, block.data, norms)
+        with np.errstate(over="ignore"):
+            squares = sparse.csr_matrix(
+                (block.data * block.data, block.indices, block.indptr),
+                (block.n_rows, block.n_features),
+            )
+            norms = squares @ np.ones(block.n_features, np.float32)
         n_edges, n_features = block.n_edges, block.n_features
         return SVMState(
             costs=self._costs(block, norms),
@@ -170,30 +174,29 @@ class LinearSVM(Learner):
         if state.n_passes % MEASURED != MEASURED - 1:
             visited = order[state.moves[order] > 2 * self.tolerance]
         state.n_passes += 1
-        losses, squares = self._pass(block, state, visited, 0.002 * self.tolerance)
+        losses = self._pass(block, state, visited, 0.1 * self.tolerance)
         if len(visited) == len(order):
             state.losses[state.edges] = losses[0]
         if state.n_passes % MEASURED == 0:
-            self._measure(state, losses, squares)
+            self._measure(state, losses)
             if (state.gaps[state.edges] <= self.tolerance).all():
                 # The weights moved while the losses were added up: once more, at rest.
-                self._measure(state, *self._pass(block, state, order, np.inf))
+                self._measure(state, self._pass(block, state, order, np.inf))
             self._hand_over(block, state)
 
-    def _measure(
-        self,
-        state: SVMState,
-        losses: npt.NDArray[np.float64],
-        squares: npt.NDArray[np.float64],
-    ) -> None:
-        """Relative duality gap of each edge."""
+    def _measure(self, state: SVMState, losses: npt.NDArray[np.float64]) -> None:
+        """Relative duality gap of each edge, from the losses and dual values of a pass."""
+        squares = state.bias.astype(np.float64) ** 2
+        for start in range(0, len(state.weights), 1024):  # single precision holds for so many
+            part = state.weights[start : start + 1024]
+            squares += np.einsum("kj,kj->j", part, part)
         gaps = (squares + losses[0] - losses[1]) / (0.5 * squares + losses[0])
         state.gaps[state.edges] = np.maximum(gaps, LEAST_GAP)
 
     def _pass(
         self, block: Block, state: SVMState, visited: IntArray, tolerance: float
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Losses and dual values of the edges, and the squared lengths of their weights."""
+    ) -> npt.NDArray[np.float64]:
+        """Losses and dual values of the edges, in two rows."""
         from ...kernels import svm as kernels
 
         losses = np.empty((2, len(state.edges)))
@@ -213,8 +216,7 @@ class LinearSVM(Learner):
             losses[0],
             losses[1],
         )
-        squares = np.einsum("kj,kj->j", state.weights, state.weights, dtype=np.float64)
-        return losses, squares + state.bias.astype(np.float64) ** 2
+        return losses
 
     def _hand_over(self, block: Block, state: SVMState) -> None:
         """Edges that coordinate descent does not solve in time go to Newton's method."""
@@ -224,7 +226,8 @@ class LinearSVM(Learner):
         if state.n_passes % JUDGED == 0:
             leaves |= unsolved & (gaps > SLOW * state.earlier[state.edges])
             state.earlier[state.edges] = gaps
-        if state.n_passes >= MAX_PASSES or unsolved.sum() <= FEW_EDGES * block.n_edges:
+        few = unsolved.sum() <= FEW_EDGES * block.n_edges
+        if state.n_passes >= (2 * JUDGED if few else MAX_PASSES):
             leaves |= unsolved
         if not leaves.any():
             return
@@ -244,26 +247,25 @@ class LinearSVM(Learner):
         self, block: Block, state: SVMState, order: IntArray, n_steps: int = NEWTON_STEPS
     ) -> None:
         """Some Newton steps for each edge that is not solved yet."""
-        from ...kernels import svm as kernels
+        from .newton import solve
 
-        gaps = state.gaps[state.newton_edges]
-        losses = kernels.svm_newton(
-            block.indptr,
-            _unsigned(block.indices),
-            block.data,
-            order,
-            block.targets,
-            state.costs,
-            state.newton_edges,
-            self.tolerance,
-            n_steps,
-            state.newton_weights,
-            state.newton_bias,
-            gaps,
-        )
-        visited = state.gaps[state.newton_edges] > self.tolerance
-        state.losses[state.newton_edges[visited]] = losses[visited]
-        state.gaps[state.newton_edges] = gaps
+        whole = len(order) == block.n_rows
+        X = block.csr if whole else block.csr[order]
+        costs = (state.costs if whole else state.costs[order]).astype(np.float64)
+        for place, edge in enumerate(state.newton_edges):
+            if state.gaps[edge] <= self.tolerance:
+                continue
+            signs = block.signs(edge) if whole else block.signs(edge)[order]
+            start = np.append(state.newton_weights[place], state.newton_bias[place])
+            weights, state.gaps[edge], state.losses[edge] = solve(
+                X,
+                signs.astype(np.float64),
+                costs,
+                start.astype(np.float64),
+                self.tolerance,
+                n_steps,
+            )
+            state.newton_weights[place], state.newton_bias[place] = weights[:-1], weights[-1]
 
     def converged(self, state: SVMState) -> bool:
         """Whether every edge's objective is within the tolerance of its optimum."""
@@ -275,7 +277,7 @@ class LinearSVM(Learner):
             return 0.0
         rows = np.arange(block.n_rows)
         if np.isinf(state.gaps[state.edges]).any():
-            self._measure(state, *self._pass(block, state, rows, np.inf))
+            self._measure(state, self._pass(block, state, rows, np.inf))
         if np.isinf(state.gaps[state.newton_edges]).any():
             self._newton(block, state, rows, n_steps=0)
         return float(np.minimum(state.gaps, 1.0).mean())
