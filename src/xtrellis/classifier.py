@@ -107,6 +107,11 @@ class TrellisClassifier(TrellisPredictor):
     weight_bits : {8, 32}, default=8
         Bits of each weight in a model file. 8 rounds the weights when training ends, so that the
         model predicts the same before it is saved and after it is loaded.
+    rerank : float or "auto", default="auto"
+        How much the cosine with a class's centroid counts when the 20 best classes of a row are
+        ordered once more; 0 leaves them as they are. It helps classes with few rows, and takes
+        several times as long to predict. "auto" re-ranks only if the held-out rows gain at least
+        half a point of accuracy. Only for local training.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -177,6 +182,7 @@ class TrellisClassifier(TrellisPredictor):
         n_iter_no_change: int = 2,
         prune_threshold: float | str = "auto",
         weight_bits: int = 8,
+        rerank: float | str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -195,6 +201,7 @@ class TrellisClassifier(TrellisPredictor):
         self.n_iter_no_change = n_iter_no_change
         self.prune_threshold = prune_threshold
         self.weight_bits = weight_bits
+        self.rerank = rerank
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -34,6 +34,7 @@ from ._checks import (
 from ._progress import training_progress
 from .choosing import Engine, select_settings
 from .decoding.losses import get_loss
+from .decoding.reranking import centroids_of
 from .graph.assignment import (
     PathAssignment,
     given_assignment,
@@ -50,6 +51,7 @@ from .held_out import (
     prunes_automatically,
     stored,
     uncalibrated,
+    with_centroids,
     with_fitted_loss,
 )
 from .learning.learners import Learner, get_learner
@@ -146,6 +148,8 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
     check_bits("weight_bits", estimator.weight_bits)
     if isinstance(estimator.C, str) and estimator.C != "auto":
         raise ValueError(f"C must be a positive number or 'auto', got {estimator.C!r}")
+    if estimator.rerank != "auto":
+        check_threshold("rerank", estimator.rerank)
     if estimator.prune_threshold != "auto":
         check_threshold("prune_threshold", estimator.prune_threshold)
     check_fraction("calibration", estimator.calibration)
@@ -266,8 +270,14 @@ def _train_and_calibrate(
             judged = with_fitted_loss(estimator, judged, sample)
             threshold = choose_threshold(judged, sample, estimator.n_jobs)
             judged = replace(judged, weights=judged.weights.above(threshold))
+        judged = with_fitted_loss(estimator, judged, sample)
+        judged = with_centroids(estimator, judged, data[~held_out], sample)
         judged, loss = calibrated(estimator, judged, sample, measure_held_out_loss)
         model = replace(model, loss=judged.loss, calibration=judged.calibration)
+        if judged.centroids is not None:
+            centroids = centroids_of(data.X, data.y_encoded, model.n_classes)
+            centroids = replace(centroids, strength=judged.centroids.strength)
+            model = replace(model, centroids=centroids)
     model = replace(model, weights=stored(estimator, trained.weights.above(threshold)))
     return FittedTrellis(model, trained.history, loss, selection)
 

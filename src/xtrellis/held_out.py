@@ -17,6 +17,7 @@ from ._arrays import FloatArray
 from .decoding import calibration
 from .decoding.best_paths import N_BEST, BestPaths, fit_best_paths
 from .decoding.losses import DecodingLoss, get_loss
+from .decoding.reranking import N_RERANKED, centroids_of, choose_strength
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
@@ -83,7 +84,7 @@ def calibrated(
     model = with_fitted_loss(estimator, model, data)
     paths, trellis = model.assignment.path_of_class[data.y_encoded], model.trellis
     if model.is_lazy:
-        best, costs, _ = model.k_best(data.X, min(N_BEST, model.n_classes))
+        best, costs, _ = model.ranked(data.X, min(N_BEST, model.n_classes))
         hits = best == paths[:, np.newaxis]
         rank = np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
         fitted: Any = fit_best_paths(costs, rank, data.sample_weight, model.n_classes)
@@ -152,3 +153,23 @@ def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None
         least_share=0.01,
     )
     return threshold
+
+
+# ---------------------------------------------------------------------- re-ranking
+
+
+def with_centroids(
+    estimator: TrellisClassifier, model: TrellisModel, inside: LabelledRows, sample: LabelledRows
+) -> TrellisModel:
+    """The model with centroids of the rows it was trained on, if they help the held-out ones."""
+    if estimator.rerank == 0 or not model.is_lazy:
+        return model
+    centroids = centroids_of(inside.X, inside.y_encoded, model.n_classes)
+    if estimator.rerank != "auto":
+        return replace(model, centroids=replace(centroids, strength=float(estimator.rerank)))
+    paths, costs, _ = model.k_best(sample.X, min(N_RERANKED, model.n_classes))
+    classes = model.assignment.class_of_path[paths]
+    hits = classes == sample.y_encoded[:, np.newaxis]
+    cosines = centroids.cosines(sample.X, classes)
+    strength = choose_strength(costs, cosines, hits, sample.sample_weight)
+    return replace(model, centroids=replace(centroids, strength=strength)) if strength else model

@@ -30,6 +30,7 @@ from .decoding.paths import (
     log_probabilities,
     shortest_paths,
 )
+from .decoding.reranking import N_RERANKED, Centroids, reranked
 from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
@@ -57,6 +58,8 @@ class TrellisModel:
         How costs become probabilities: those of the best paths, or of all.
     code : {"independent", "local"}
         The paper's code, or that of local training.
+    centroids : Centroids or None
+        Of the classes, if the best ones are re-ranked by them.
     """
 
     classes: npt.NDArray[Any]
@@ -66,6 +69,7 @@ class TrellisModel:
     loss: DecodingLoss
     calibration: BestPaths | Tempered
     code: Code
+    centroids: Centroids | None = None
 
     def __post_init__(self) -> None:
         n_classes, n_edges = self.trellis.n_classes, self.trellis.n_edges
@@ -83,6 +87,8 @@ class TrellisModel:
             if isinstance(self.calibration, BestPaths):
                 raise ValueError("calibration must be of all paths, as the loss is")
             return
+        if self.centroids is not None:
+            check_shape("centroids", self.centroids.starts, (self.n_classes + 1,))
         tails, _ = self.trellis.endpoints()
         starts = np.searchsorted(np.sort(tails), np.arange(self.trellis.n_vertices))
         weights = self.weights
@@ -141,7 +147,7 @@ class TrellisModel:
     def path_finder(self) -> Callable[[Any], IntArray]:
         """Function that finds the paths of rows: lazily, or in one kernel, or step by step."""
         if self.is_lazy:
-            return lambda X: self.k_best(X, 1)[0][:, 0]
+            return lambda X: self.ranked(X, 1)[0][:, 0]
         if self.loss == get_loss("exponential") and not self.weights.nonlinear:
             return self._exponential_paths
         return self._paths_step_by_step
@@ -156,6 +162,21 @@ class TrellisModel:
     ) -> tuple[IntArray, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The k best paths of each row, their costs, and their logs as products of softmaxes."""
         return self._search(X, k)[:3]
+
+    def ranked(
+        self, X: Any, k: int
+    ) -> tuple[IntArray, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The same, the best of them re-ranked if there are centroids."""
+        if self.centroids is None:
+            return self.k_best(X, k)
+        n_reranked = min(N_RERANKED, self.n_classes)
+        paths, costs, logs = self.k_best(X, max(k, n_reranked))
+        first = slice(0, n_reranked)
+        cosines = self.centroids.cosines(X, self.assignment.class_of_path[paths[:, first]])
+        order, costs[:, first] = reranked(costs[:, first], cosines, self.centroids.strength)
+        paths[:, first] = np.take_along_axis(paths[:, first], order, axis=1)
+        logs[:, first] = np.take_along_axis(logs[:, first], order, axis=1)
+        return paths[:, :k], costs[:, :k], logs[:, :k]
 
     def opened(self, X: Any, k: int = 1) -> IntArray:
         """Number of vertices whose margins the k best paths of each row need."""
@@ -236,7 +257,7 @@ class TrellisModel:
     def _best_few(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Best paths and their log-probabilities, from a few vertices."""
         assert isinstance(self.calibration, BestPaths)
-        paths, costs, logs = self.k_best(X, max(k, min(N_BEST, self.n_classes)))
+        paths, costs, logs = self.ranked(X, max(k, min(N_BEST, self.n_classes)))
         log_p = self.calibration.log_probabilities(costs, logs, self.n_classes)
         return paths[:, :k], log_p[:, :k]
 
@@ -280,7 +301,7 @@ class TrellisModel:
         """Log-probabilities of all classes: the best by their costs, the others share the rest."""
         assert isinstance(self.calibration, BestPaths)
         n_best = min(N_BEST, self.n_classes)
-        paths, costs, _ = self.k_best(X, n_best)
+        paths, costs, _ = self.ranked(X, n_best)
         best, left = self.calibration.probabilities(costs, complete=n_best == self.n_classes)
         softmax = normalised(self.loss)
         edge_costs = checked_costs(self.trellis, self.weights.margins(X), softmax)

@@ -52,6 +52,7 @@ HOMES = {
     "VertexSoftmax": "xtrellis.decoding.vertex_losses",
     "Tempered": "xtrellis.decoding.losses",
     "BestPaths": "xtrellis.decoding.best_paths",
+    "Centroids": "xtrellis.decoding.reranking",
     "LinearSVM": "xtrellis.learning.learners",
     "Arow": "xtrellis.learning.learners",
     "AveragedPerceptron": "xtrellis.learning.learners",

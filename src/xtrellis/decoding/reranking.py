@@ -1,0 +1,152 @@
+"""Re-ranking: the best classes of a row once more, by how close the row is to their centroids.
+
+A class with few rows has weak weights, but its few rows still say what it looks like. So the m best
+paths, with costs c, are ordered anew by
+
+    c_i - lambda cos(x, centroid of class i),
+
+where the centroid is the mean of the class's rows at unit length, cut to its largest entries, and
+lambda is found on held-out rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import Float32Array, IntArray
+from .._checks import check_shape
+from ..model.gaps import pack_gaps, unpack_gaps
+
+Floats = npt.NDArray[np.float64]
+
+N_RERANKED = 20  # best paths that are ordered anew
+N_TERMS = 20  # entries of a centroid that are kept
+STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)  # candidates for lambda
+LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking to be worth its time
+
+
+@dataclass(frozen=True, eq=False)
+class Centroids:
+    """Centroids of all classes, and how much they count.
+
+    Attributes
+    ----------
+    strength : float
+        lambda.
+    starts : ndarray of int64, shape (n_classes + 1,)
+    features : ndarray of int64
+        Those of class k are at ``starts[k]`` to ``starts[k + 1]``, ascending.
+    codes : ndarray of uint8
+        Their values, in units of 1 / 255 of the largest of their class.
+    """
+
+    strength: float
+    starts: IntArray
+    features: IntArray
+    codes: npt.NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        check_shape("codes", self.codes, self.features.shape)
+        sound = (
+            0 <= self.strength < 1e6
+            and self.starts.ndim == self.features.ndim == 1
+            and len(self.starts) > 1
+            and self.starts[0] == 0
+            and self.starts[-1] == len(self.features)
+            and bool((np.diff(self.starts) >= 0).all())
+            and bool((self.features >= 0).all())
+        )
+        if not sound:
+            raise ValueError("centroids must list the features of each class")
+
+    def to_parts(self) -> dict[str, Any]:
+        """Parts of a model file: features as the distances to the ones before."""
+        gaps, wide_gaps = pack_gaps(self.features, self.starts)
+        counts = np.diff(self.starts)
+        return {
+            "strength": self.strength,
+            "counts": counts,
+            "gaps": gaps,
+            "wide_gaps": wide_gaps,
+            "codes": self.codes,
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        strength: float,
+        counts: IntArray,
+        gaps: npt.NDArray[np.uint16],
+        wide_gaps: IntArray,
+        codes: npt.NDArray[np.uint8],
+    ) -> Centroids:
+        """Centroids of the parts of a model file, every bound checked."""
+        if counts.ndim != 1 or counts.min(initial=0) < 0 or counts.max(initial=0) > N_TERMS:
+            raise ValueError("counts of centroids are out of range")
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(strength, starts, unpack_gaps(gaps, wide_gaps, starts), codes)
+
+    def cosines(self, X: Any, classes: IntArray) -> Floats:
+        """Cosines of rows and the centroids of some classes each, (n, m)."""
+        from ..kernels import rerank
+
+        out = np.empty(classes.shape)
+        rerank.cosines(
+            X.indptr, X.indices, X.data, self.starts, self.features, self.codes, classes, out
+        )
+        return out
+
+
+def centroids_of(X: Any, y_encoded: IntArray, n_classes: int) -> Centroids:
+    """Centroids of all classes, with a strength of zero."""
+    from scipy import sparse
+    from sklearn.preprocessing import normalize
+
+    rows = normalize(sparse.csr_matrix(X, dtype=np.float32))
+    ones = np.ones(len(y_encoded), np.float32)
+    shape = n_classes, len(y_encoded)
+    belongs = sparse.csr_matrix((ones, (y_encoded, np.arange(len(y_encoded)))), shape)
+    sums = sparse.csr_matrix(belongs @ rows)
+    sums.data = np.maximum(sums.data, 0)  # a word's absence says nothing
+    sums.eliminate_zeros()
+    sums.sort_indices()
+    class_of_entry = np.repeat(np.arange(n_classes), np.diff(sums.indptr))
+    order = np.lexsort((-sums.data, class_of_entry))
+    rank = np.arange(len(order)) - np.repeat(sums.indptr[:-1], np.diff(sums.indptr))
+    kept = np.sort(order[rank < N_TERMS])
+    counts = np.bincount(class_of_entry[kept], minlength=n_classes)
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    largest = np.zeros(n_classes, np.float32)
+    np.maximum.at(largest, class_of_entry[kept], sums.data[kept])
+    codes = np.rint(255 * sums.data[kept] / largest[class_of_entry[kept]]).astype(np.uint8)
+    return Centroids(0.0, starts, sums.indices[kept].astype(np.int64), codes)
+
+
+def reranked(costs: Floats, cosines: Floats, strength: float) -> tuple[IntArray, Floats]:
+    """The new order of each row's paths, equal ones as before, and the new costs in that order."""
+    new = costs - strength * cosines
+    order = np.argsort(new, axis=1, kind="stable")
+    return order, np.take_along_axis(new, order, axis=1)
+
+
+def choose_strength(
+    costs: Floats, cosines: Floats, hits: npt.NDArray[np.bool_], sample_weight: Float32Array
+) -> float:
+    """Strength of the highest accuracy, zero if none gains enough.
+
+    ``hits`` says which of a row's paths is the true one, if any.
+    """
+    share = sample_weight / sample_weight.sum()
+
+    def accuracy(strength: float) -> float:
+        best = np.argmin(costs - strength * cosines, axis=1)
+        return float(share @ hits[np.arange(len(hits)), best])
+
+    before = accuracy(0.0)
+    gains = [accuracy(strength) - before for strength in STRENGTHS]
+    best = int(np.argmax(gains))
+    return STRENGTHS[best] if gains[best] >= LEAST_GAIN else 0.0
