@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .classifier import TrellisClassifier
     from .fitting import LabelledRows
 
+_ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
 _FLOOR = 0.01  # of a block's largest weight: smaller ones are dropped when the block is finished
 
 
@@ -54,7 +55,7 @@ class Engine:
     def chooses(self) -> bool:
         """Whether there are settings to choose, and rows to choose them by."""
         automatic = self.estimator.C == "auto" and isinstance(self.learner, LinearSVM)
-        return automatic and bool(self.held_out.any())
+        return automatic and len(self.sample.y_encoded) >= _ENOUGH
 
     @property
     def floor(self) -> float:

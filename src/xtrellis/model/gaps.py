@@ -22,7 +22,8 @@ def pack_gaps(
     >>> unpack_gaps(gaps, wide, np.array([0, 3, 4]))
     array([    3,     5, 70000,     2])
     """
-    gaps: npt.NDArray[np.int64] = np.diff(values.astype(np.int64), prepend=0)
+    gaps = values.astype(np.int64)
+    gaps[1:] -= values[:-1]
     firsts = starts[:-1][np.diff(starts) > 0]
     gaps[firsts] = values[firsts]
     return np.minimum(gaps, _WIDE).astype(np.uint16), gaps[gaps >= _WIDE]
