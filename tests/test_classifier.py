@@ -179,9 +179,9 @@ def test_scikit_learn_classifiers_as_learners(data):
     X, y = data
     linear = TrellisClassifier(5, learner=LogisticRegression(C=10), random_state=0, n_jobs=2)
     assert linear.fit(X, y).score(X, y) > 0.9
-    assert linear.weights_.others == []
+    assert linear.weights_.nonlinear == []
     kernel = TrellisClassifier(5, learner=SVC(C=10), random_state=0).fit(X, y)
-    assert len(kernel.weights_.others) > 10
+    assert len(kernel.weights_.nonlinear) > 10
     assert kernel.score(X, y) > 0.9
 
 
@@ -347,8 +347,8 @@ def test_what_was_learned_is_read_only(fitted):
 
 def test_margins_are_those_of_the_weights(data, fitted):
     X, _ = data
-    expected = X @ fitted.weights_.columns(np.arange(fitted.trellis_.n_edges))
-    np.testing.assert_allclose(fitted.margins(X), expected + fitted.weights_.bias, atol=1e-5)
+    weights, bias = fitted.weights_.dense_columns(np.arange(fitted.trellis_.n_edges))
+    np.testing.assert_allclose(fitted.margins(X), X @ weights + bias, atol=1e-5)
 
 
 @pytest.mark.parametrize("training", ["local", "independent"])
@@ -540,7 +540,7 @@ def test_c_applies_to_the_svm_alone(data, learner):
     model = TrellisClassifier(5, learner=learner, C=3.0)
     with pytest.raises(ValueError, match=r"C applies only to learner='svm', got C=3\.0"):
         model.fit(*data)
-    model.set_params(C=1.0).fit(*data)
+    model.set_params(C="auto").fit(*data)
     assert "r" not in model.get_params(deep=False)
 
 

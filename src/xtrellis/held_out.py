@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ._arrays import FloatArray
 from .decoding import calibration
-from .decoding.best_paths import N_BEST, BestPaths, fit_best_paths
+from .decoding.confidence import N_BEST, BestPaths, fit_best_paths
 from .decoding.losses import DecodingLoss, get_loss
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
@@ -134,6 +134,8 @@ def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None
     At most a tenth of a point of accuracy, and as much of top-5 accuracy: predictions alone would
     not show that the classes behind the best one had become noise.
     """
+    if len(data.y_encoded) * _PRUNING_LOSS < 1:
+        return 0.0  # so few rows cannot show so small a loss
     truth = data.y_encoded[:, np.newaxis]
     share = data.sample_weight / data.sample_weight.sum()
     k = min(5, model.n_classes)
