@@ -207,7 +207,7 @@ class TrellisPredictor(RowClassifier):
         check_is_fitted(now)
         label_of_path = now.model_.classes[now.model_.assignment.class_of_path]
         n_features, find_paths = now.n_features_in_, now.model_.path_finder()
-        index_type = np.int32 if n_features <= 2**31 else np.int64
+        index_type: Any = np.int32 if n_features <= 2**31 else np.int64
 
         def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
             features, data = np.asarray(indices, np.int64), np.asarray(values, np.float32)

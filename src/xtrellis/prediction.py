@@ -20,8 +20,8 @@ from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
-from .decoding.confidence import N_BEST, BestPaths, level_off
 from .decoding.calibration import Tempered
+from .decoding.confidence import N_BEST, BestPaths, level_off
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import (

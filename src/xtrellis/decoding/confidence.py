@@ -75,7 +75,9 @@ class BestPaths:
             if logs.shape[1] < n_paths:
                 mass = np.maximum(mass, np.log(np.maximum(1 - np.exp(logs[:, :n_best]).sum(1), 0)))
             others = logs[:, n_best:] + (np.log(left) - mass)[:, np.newaxis]
-            level_off(others, np.log(best[:, -1]))
+            if logs.shape[1] == n_paths:
+                level_off(others, np.log(best[:, -1]))
+            others = np.minimum(others, np.log(best[:, -1:]))
             return np.concatenate([np.log(best), -np.sort(-others, axis=1)], axis=1)
 
 

@@ -216,7 +216,7 @@ class EdgeWeights:
         n_seen = storage.rank_features(features, slots, seen, ranks)
         counts = np.bincount(ranks, minlength=n_seen)
         n_blocks = len(self.column_starts) - 1
-        n_filled = np.count_nonzero(np.diff(self.feature_starts))
+        n_filled = int(np.count_nonzero(np.diff(self.feature_starts)))
         # Not n_filled alone: few blocks with weights among very many would make a vast table.
         in_table = counts > IN_TABLE_ABOVE * max(n_filled, n_blocks // 4)
         listed = np.where(in_table, 0, counts)
