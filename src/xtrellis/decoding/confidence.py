@@ -75,22 +75,24 @@ class BestPaths:
             if logs.shape[1] < n_paths:
                 mass = np.maximum(mass, np.log(np.maximum(1 - np.exp(logs[:, :n_best]).sum(1), 0)))
             others = logs[:, n_best:] + (np.log(left) - mass)[:, np.newaxis]
-            if logs.shape[1] == n_paths:
-                level_off(others, np.log(best[:, -1]))
-            others = np.minimum(others, np.log(best[:, -1:]))
+            unlisted = np.maximum(left - np.exp(others).sum(axis=1), 0)
+            room = np.maximum((n_paths - logs.shape[1]) * best[:, -1] - unlisted, 0)
+            level_off(others, np.log(best[:, -1]), room)
             return np.concatenate([np.log(best), -np.sort(-others, axis=1)], axis=1)
 
 
-def level_off(log_p: Floats, highest: Floats) -> None:
+def level_off(log_p: Floats, highest: Floats, room_beyond: Floats | None = None) -> None:
     """Cut log-probabilities at the highest allowed in each row; others take what is cut off.
 
-    Those of -inf take nothing.
+    Each takes in proportion to its room below the highest; those of -inf have none, and paths that
+    are not listed have ``room_beyond``.
     """
     for i in np.flatnonzero((log_p > highest[:, np.newaxis]).any(axis=1)):
         p, most = np.exp(log_p[i]), np.exp(highest[i])
         room = np.where(p > 0, np.maximum(most - p, 0), 0)
         cut_off = np.maximum(p - most, 0).sum()
-        p = np.minimum(p, most) + room * min(1.0, cut_off / max(room.sum(), _LEAST))
+        total = room.sum() + (0.0 if room_beyond is None else room_beyond[i])
+        p = np.minimum(p, most) + room * min(1.0, cut_off / max(total, _LEAST))
         log_p[i] = np.log(p)
 
 
