@@ -153,7 +153,13 @@ def test_two_classes_and_a_class_with_one_row(data):
 def test_widest_trellis_is_one_vs_rest(data):
     X, y = data
     model = TrellisClassifier(
-        30, C=1.0, training="independent", random_state=0, calibration=0, epochs=300, weight_bits=32
+        30,
+        learner=LinearSVM(tolerance=1e-5),
+        training="independent",
+        random_state=0,
+        calibration=0,
+        epochs=300,
+        weight_bits=32,
     ).fit(X, y)
     rest = LinearSVC(random_state=0, tol=1e-6, max_iter=10_000).fit(X, y)
     paths = model.assignment_.path_of_class
