@@ -88,11 +88,14 @@ def calibrated(
         rank = np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
         fitted: Any = fit_best_paths(costs, rank, data.sample_weight, model.n_classes)
     else:
-        some = data[np.arange(len(paths))[:_TEMPERATURE_SAMPLE]]
+        # Evenly from all rows: they may be in the order of their classes.
+        n_some = min(len(paths), _TEMPERATURE_SAMPLE)
+        spread = np.linspace(0, len(paths) - 1, n_some).astype(np.int64)
+        some = data[spread]
         temperature = calibration.fit_temperature(
             trellis,
             model.margins(some.X),
-            paths[: len(some.y_encoded)],
+            paths[spread],
             some.sample_weight,
             model.loss,
             estimator.n_jobs,
