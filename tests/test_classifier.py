@@ -83,7 +83,9 @@ def test_predictions_agree_with_each_other(data, fitted):
     np.testing.assert_array_equal(fitted.classes_[every.argmax(axis=1)], fitted.predict(X))
     np.testing.assert_allclose(every.sum(axis=1), 1, rtol=1e-9)
     assert (np.diff(probabilities, axis=1) <= 1e-12).all()
-    np.testing.assert_allclose(np.take_along_axis(every, labels, axis=1), probabilities, rtol=1e-6)
+    own = np.take_along_axis(every, labels, axis=1)
+    np.testing.assert_allclose(own[:, :5], probabilities[:, :5], rtol=1e-6)
+    np.testing.assert_allclose(own, probabilities, rtol=1e-3)  # the search rounds costs
     assert (fitted.predict_top_k(X, k=5)[1].sum(axis=1) <= 1).all()
     np.testing.assert_allclose(np.exp(fitted.decision_function(X)), every)
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
@@ -151,7 +153,13 @@ def test_two_classes_and_a_class_with_one_row(data):
 def test_widest_trellis_is_one_vs_rest(data):
     X, y = data
     model = TrellisClassifier(
-        30, training="independent", random_state=0, calibration=0, epochs=300
+        30,
+        learner=LinearSVM(tolerance=1e-5),
+        training="independent",
+        random_state=0,
+        calibration=0,
+        epochs=300,
+        weight_bits=32,
     ).fit(X, y)
     rest = LinearSVC(random_state=0, tol=1e-6, max_iter=10_000).fit(X, y)
     paths = model.assignment_.path_of_class
@@ -179,9 +187,9 @@ def test_scikit_learn_classifiers_as_learners(data):
     X, y = data
     linear = TrellisClassifier(5, learner=LogisticRegression(C=10), random_state=0, n_jobs=2)
     assert linear.fit(X, y).score(X, y) > 0.9
-    assert linear.weights_.others == []
+    assert linear.weights_.nonlinear == []
     kernel = TrellisClassifier(5, learner=SVC(C=10), random_state=0).fit(X, y)
-    assert len(kernel.weights_.others) > 10
+    assert len(kernel.weights_.nonlinear) > 10
     assert kernel.score(X, y) > 0.9
 
 
@@ -347,8 +355,8 @@ def test_what_was_learned_is_read_only(fitted):
 
 def test_margins_are_those_of_the_weights(data, fitted):
     X, _ = data
-    expected = X @ fitted.weights_.columns(np.arange(fitted.trellis_.n_edges))
-    np.testing.assert_allclose(fitted.margins(X), expected + fitted.weights_.bias, atol=1e-5)
+    weights, bias = fitted.weights_.dense_columns(np.arange(fitted.trellis_.n_edges))
+    np.testing.assert_allclose(fitted.margins(X), X @ weights + bias, atol=1e-5)
 
 
 @pytest.mark.parametrize("training", ["local", "independent"])
@@ -540,7 +548,7 @@ def test_c_applies_to_the_svm_alone(data, learner):
     model = TrellisClassifier(5, learner=learner, C=3.0)
     with pytest.raises(ValueError, match=r"C applies only to learner='svm', got C=3\.0"):
         model.fit(*data)
-    model.set_params(C=1.0).fit(*data)
+    model.set_params(C="auto").fit(*data)
     assert "r" not in model.get_params(deep=False)
 
 

@@ -54,7 +54,9 @@ def test_joint_training_is_the_averaged_structured_perceptron():
                     W[:, edges[edges >= 0]] += sign * dense[i][:, np.newaxis]
     expected = (total + W) / (steps + 1)
     np.testing.assert_array_equal(assignment.path_of_class, greedy.finish().path_of_class)
-    np.testing.assert_allclose(weights.columns(np.arange(trellis.n_edges)), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        weights.dense_columns(np.arange(trellis.n_edges))[0], expected, atol=1e-4
+    )
     assert history.training_error[1] == pytest.approx(mistakes / 150)
 
 

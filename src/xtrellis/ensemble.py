@@ -36,7 +36,7 @@ from .base import (
     check_feature_names,
 )
 from .classifier import TrellisClassifier
-from .decoding.best_paths import N_BEST
+from .decoding.confidence import N_BEST
 from .learning.pruning import Pruning, prune_together
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ._arrays import FloatArray
 from .decoding import calibration
-from .decoding.best_paths import N_BEST, BestPaths, fit_best_paths
+from .decoding.confidence import N_BEST, BestPaths, fit_best_paths
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.reranking import N_RERANKED, centroids_of, choose_strength
 from .graph.assignment import PathAssignment
@@ -89,11 +89,14 @@ def calibrated(
         rank = np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
         fitted: Any = fit_best_paths(costs, rank, data.sample_weight, model.n_classes)
     else:
-        some = data[np.arange(len(paths))[:_TEMPERATURE_SAMPLE]]
+        # Evenly from all rows: they may be in the order of their classes.
+        n_some = min(len(paths), _TEMPERATURE_SAMPLE)
+        spread = np.linspace(0, len(paths) - 1, n_some).astype(np.int64)
+        some = data[spread]
         temperature = calibration.fit_temperature(
             trellis,
             model.margins(some.X),
-            paths[: len(some.y_encoded)],
+            paths[spread],
             some.sample_weight,
             model.loss,
             estimator.n_jobs,
@@ -135,6 +138,8 @@ def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None
     At most a tenth of a point of accuracy, and as much of top-5 accuracy: predictions alone would
     not show that the classes behind the best one had become noise.
     """
+    if len(data.y_encoded) * _PRUNING_LOSS < 1:
+        return 0.0  # so few rows cannot show so small a loss
     truth = data.y_encoded[:, np.newaxis]
     share = data.sample_weight / data.sample_weight.sum()
     k = min(5, model.n_classes)

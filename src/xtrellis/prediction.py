@@ -20,8 +20,8 @@ from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
-from .decoding.best_paths import N_BEST, BestPaths
 from .decoding.calibration import Tempered
+from .decoding.confidence import N_BEST, BestPaths, level_off
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import (
@@ -302,7 +302,7 @@ class TrellisModel:
         assert isinstance(self.calibration, BestPaths)
         n_best = min(N_BEST, self.n_classes)
         paths, costs, _ = self.ranked(X, n_best)
-        best, left = self.calibration.probabilities(costs, complete=n_best == self.n_classes)
+        best, left = self.calibration.probabilities(costs, self.n_classes - n_best)
         softmax = normalised(self.loss)
         edge_costs = checked_costs(self.trellis, self.weights.margins(X), softmax)
         every = self.assignment.path_of_class[np.newaxis]
@@ -313,6 +313,7 @@ class TrellisModel:
             others = np.logaddexp.reduce(table, axis=1)
             shift = np.log(left) - np.where(np.isfinite(others), others, 0)
             table += shift[:, np.newaxis]
+            level_off(table, np.log(best[:, -1]))
             np.put_along_axis(table, classes, np.log(best), axis=1)
 
 

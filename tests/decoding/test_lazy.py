@@ -9,7 +9,7 @@ from strategies import graphs
 from xtrellis import TrellisClassifier
 from xtrellis._arrays import canonical_csr
 from xtrellis.decoding import PathHinge, VertexSoftmax, get_loss
-from xtrellis.decoding.best_paths import BestPaths
+from xtrellis.decoding.confidence import BestPaths
 from xtrellis.decoding.lazy import is_bounded, normalised
 from xtrellis.graph import Trellis, random_assignment
 from xtrellis.kernels.lazy import RESOLUTION

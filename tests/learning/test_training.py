@@ -41,7 +41,7 @@ def test_features_never_seen_have_no_weights():
     for model in (TrellisClassifier(random_state=0), TrellisClassifier.paper(5, random_state=0)):
         weights = model.fit(X, y).weights_
         assert weights.n_seen <= seen.sum()
-        assert not weights.columns(np.arange(weights.n_edges))[~seen].any()
+        assert not weights.dense_columns(np.arange(weights.n_edges))[0][~seen].any()
 
 
 def test_memory_does_not_grow_with_features_times_edges():

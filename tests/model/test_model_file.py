@@ -335,7 +335,7 @@ WRONG_FACTS = {
     "n_classes": ([*MODEL, "trellis", "parts", "n_classes"], 10**9),
     "slice_width": ([*MODEL, "trellis", "parts", "slice_width"], -1),
     "code": ([*MODEL, "code"], "decimal"),
-    "other code": ([*MODEL, "code"], "binary"),
+    "other code": ([*MODEL, "code"], "independent"),
     "classes": ([*MODEL, "classes"], {"array": "V8"}),
     "shared": ([*MODEL, "classes"], {"shared": "model.weights.bias"}),
     "history": (["parts", "history", "parts", "loss"], ["a"]),

@@ -51,7 +51,7 @@ HOMES = {
     "PathHinge": "xtrellis.decoding.vertex_losses",
     "VertexSoftmax": "xtrellis.decoding.vertex_losses",
     "Tempered": "xtrellis.decoding.losses",
-    "BestPaths": "xtrellis.decoding.best_paths",
+    "BestPaths": "xtrellis.decoding.confidence",
     "Centroids": "xtrellis.decoding.reranking",
     "LinearSVM": "xtrellis.learning.learners",
     "Arow": "xtrellis.learning.learners",

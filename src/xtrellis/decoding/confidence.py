@@ -4,9 +4,10 @@ With the costs ``c_1 <= ... <= c_5`` of a row's five best paths,
 
     p_i = exp(-c_i / T) / (sum_j exp(-c_j / T) + R exp(-c_5 / T)),
 
-where R says how much all other paths weigh, in units of the fifth. T and R are those under which
-the true paths of held-out rows are most likely. What the five leave is divided among the other
-paths in proportion to their products of softmaxes, which sum to one over all paths by themselves.
+where R says how much all other paths weigh, in units of the fifth; at most their number. T and R
+are those under which the true paths of held-out rows are most likely. What the five leave is
+divided among the other paths in proportion to their products of softmaxes, which sum to one over
+all paths by themselves; but none is given more than the fifth has.
 So the probabilities of a few classes need the margins of a few vertices, and those of all K sum to
 one.
 """
@@ -53,13 +54,10 @@ class BestPaths:
     def __post_init__(self) -> None:
         check_positive(temperature=self.temperature, rest=self.rest)
 
-    def probabilities(self, costs: Floats, complete: bool = False) -> tuple[Floats, Floats]:
-        """Probabilities of the best paths, and what they leave to all others.
-
-        If the paths are ``complete``, there are no others.
-        """
+    def probabilities(self, costs: Floats, n_others: float = np.inf) -> tuple[Floats, Floats]:
+        """Probabilities of the best paths, and what they leave to all others, so many paths."""
         weights = np.exp((costs[:, :1] - costs) / self.temperature)
-        rest = np.zeros(len(costs)) if complete else self.rest * weights[:, -1]
+        rest = min(self.rest, n_others) * weights[:, -1]
         total = weights.sum(axis=1) + rest
         return weights / total[:, np.newaxis], rest / total
 
@@ -70,13 +68,32 @@ class BestPaths:
         """
         n_best = min(N_BEST, n_paths)
         with np.errstate(divide="ignore"):
-            best, left = self.probabilities(costs[:, :n_best], complete=n_best == n_paths)
-            log_left = np.log(left) - np.log1p(
-                -np.minimum(np.exp(logs[:, :n_best]).sum(axis=1), 1 - _LEAST)
-            )
-            return np.concatenate(
-                [np.log(best), logs[:, n_best:] + log_left[:, np.newaxis]], axis=1
-            )
+            best, left = self.probabilities(costs[:, :n_best], n_paths - n_best)
+            if logs.shape[1] == n_best:
+                return np.log(best)
+            mass = np.logaddexp.reduce(logs[:, n_best:], axis=1)
+            if logs.shape[1] < n_paths:
+                mass = np.maximum(mass, np.log(np.maximum(1 - np.exp(logs[:, :n_best]).sum(1), 0)))
+            others = logs[:, n_best:] + (np.log(left) - mass)[:, np.newaxis]
+            unlisted = np.maximum(left - np.exp(others).sum(axis=1), 0)
+            room = np.maximum((n_paths - logs.shape[1]) * best[:, -1] - unlisted, 0)
+            level_off(others, np.log(best[:, -1]), room)
+            return np.concatenate([np.log(best), -np.sort(-others, axis=1)], axis=1)
+
+
+def level_off(log_p: Floats, highest: Floats, room_beyond: Floats | None = None) -> None:
+    """Cut log-probabilities at the highest allowed in each row; others take what is cut off.
+
+    Each takes in proportion to its room below the highest; those of -inf have none, and paths that
+    are not listed have ``room_beyond``.
+    """
+    for i in np.flatnonzero((log_p > highest[:, np.newaxis]).any(axis=1)):
+        p, most = np.exp(log_p[i]), np.exp(highest[i])
+        room = np.where(p > 0, np.maximum(most - p, 0), 0)
+        cut_off = np.maximum(p - most, 0).sum()
+        total = room.sum() + (0.0 if room_beyond is None else room_beyond[i])
+        p = np.minimum(p, most) + room * min(1.0, cut_off / max(total, _LEAST))
+        log_p[i] = np.log(p)
 
 
 def fit_best_paths(
@@ -88,13 +105,13 @@ def fit_best_paths(
     """
     from scipy.optimize import minimize
 
-    complete = costs.shape[1] == n_paths
+    n_others = n_paths - costs.shape[1]
     share = sample_weight / sample_weight.sum()
     prior = _PRIOR / len(costs)
     start = np.log([BestPaths.temperature, BestPaths.rest])
 
     def loss(logs: npt.NDArray[np.float64]) -> float:
-        found, left = BestPaths(*np.exp(np.clip(logs, -6, 12))).probabilities(costs, complete)
+        found, left = BestPaths(*np.exp(np.clip(logs, -6, 12))).probabilities(costs, n_others)
         own = np.where(rank >= 0, found[np.arange(len(rank)), np.maximum(rank, 0)], left)
         missed = -np.log(np.maximum(own, _LEAST))
         return float(share @ missed + prior * ((logs - start) ** 2).sum())

@@ -5,7 +5,7 @@ import pytest
 
 from samples import topics
 from xtrellis import TrellisClassifier
-from xtrellis.decoding.best_paths import BestPaths, fit_best_paths
+from xtrellis.decoding.confidence import BestPaths, fit_best_paths
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +21,29 @@ def test_definition():
     total = weights.sum() + 4 * weights[-1]
     np.testing.assert_allclose(found[0], weights / total)
     np.testing.assert_allclose(left, 4 * weights[-1] / total)
-    found, left = BestPaths(rest=4.0).probabilities(costs, complete=True)
+    found, left = BestPaths(rest=4.0).probabilities(costs, n_others=0)
     assert left == 0
     np.testing.assert_allclose(found.sum(), 1)
+
+
+def test_no_path_is_more_likely_than_one_before_it():
+    """Not even if all that five leave would go to the sixth, or there are few others."""
+    costs = np.arange(8.0)[np.newaxis]
+    logs = np.log([[0.1, 0.1, 0.1, 0.1, 0.1, 0.48, 0.01, 0.01]])
+    for n_paths in (8, 9, 1_000):
+        log_p = BestPaths(rest=10.0).log_probabilities(costs, logs, n_paths)
+        assert (np.diff(log_p) <= 1e-12).all()
+        total = np.exp(log_p).sum()
+        assert total == pytest.approx(1) if n_paths == 8 else total < 1
+
+
+def test_softmaxes_that_leave_nothing_to_others():
+    """What five of them leave is then rounding, or less than nothing."""
+    costs = np.arange(8.0)[np.newaxis]
+    logs = np.log([[0.9, 0.1, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9]])
+    for n_paths in (8, 1_000):
+        p = np.exp(BestPaths(rest=2.0).log_probabilities(costs, logs, n_paths))
+        assert p.sum() == pytest.approx(1) if n_paths == 8 else p.sum() < 1
 
 
 def test_the_parameters_behind_a_sample_are_found():
