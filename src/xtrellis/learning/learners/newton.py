@@ -58,9 +58,9 @@ def solve(
         active = np.flatnonzero(hinges)
         rows, doubled = X[active].astype(np.float64), 2 * costs[active]
         gradient = weights - _backward(rows, doubled * hinges[active] * signs[active])
-        loss = float(costs @ hinges**2)
-        objective = float(weights @ weights) / 2 + loss
-        gap = min(gap, float(gradient @ gradient) / 2 / objective)
+        loss = _dot(costs, hinges**2)
+        objective = _dot(weights, weights) / 2 + loss
+        gap = min(gap, _dot(gradient, gradient) / 2 / objective)
         if gap <= tolerance or n_left == 0:
             break
         step, left = _newton_step(rows, doubled, gradient, tolerance * objective)
@@ -82,6 +82,11 @@ def _backward(X: Any, factors: Vector) -> Vector:
     return np.append(X.T @ factors, factors.sum())
 
 
+def _dot(a: Vector, b: Vector) -> float:
+    """Inner product. BLAS would start threads for it, which take longer and change the bits."""
+    return float(np.einsum("i,i->", a, b))
+
+
 def _newton_step(
     rows: Any, doubled: Vector, gradient: Vector, enough: float
 ) -> tuple[Vector, float]:
@@ -95,17 +100,17 @@ def _newton_step(
     scale = 1 / (1 + 0.01 * np.append(squares, doubled.sum()))
     step, residual = np.zeros_like(gradient), -gradient
     direction = scale * residual
-    reach, gain, norm = float(residual @ direction), 0.0, np.inf
+    reach, gain, norm = _dot(residual, direction), 0.0, np.inf
     for n_products in range(1, _MAX_PRODUCTS + 1):
         image = direction + _backward(rows, doubled * _forward(rows, direction))
-        length = reach / float(direction @ image)
+        length = reach / _dot(direction, image)
         step += length * direction
         residual -= length * image
-        more, norm = length * reach / 2, float(residual @ residual)
+        more, norm = length * reach / 2, _dot(residual, residual)
         gain += more
         if norm <= enough or (gain > enough and n_products * more <= _LEAST_SHARE * gain):
             break
-        renewed = float(residual @ (scale * residual))
+        renewed = _dot(residual, scale * residual)
         direction = scale * residual + renewed / reach * direction
         reach = renewed
     return step, gain + norm / 2
@@ -115,13 +120,13 @@ def _line_search(
     signs: Vector, costs: Vector, margins: Vector, slopes: Vector, weights: Vector, step: Vector
 ) -> float:
     """How far along the step P is least: its derivative rises, and is linear between kinks."""
-    drift, square = weights @ step, step @ step
+    drift, square = _dot(weights, step), _dot(step, step)
     pulls = 2 * costs * slopes
 
     def derivatives(length: float) -> tuple[float, float]:
         hinges = np.maximum(1 - signs * (margins + length * slopes), 0)
-        first = drift + length * square - pulls @ (signs * hinges)
-        return float(first), float(square + (pulls * slopes) @ (hinges > 0))
+        first = drift + length * square - _dot(pulls, signs * hinges)
+        return first, square + _dot(pulls, slopes * (hinges > 0))
 
     flat = _FLATTER * abs(derivatives(0.0)[0])
     low, high, length = 0.0, np.inf, 1.0

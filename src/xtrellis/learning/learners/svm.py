@@ -142,9 +142,19 @@ class LinearSVM(Learner):
         """Change a state trained with another C, so that it goes on with this learner's.
 
         Dual variables of one C are feasible for any other, so a path over C is one state, trained
-        until converged at each C in turn; the optimum is the same as from zero.
+        until converged at each C in turn; the optimum is the same as from zero. Each edge's
+        variables are first scaled by the factor s that is best for the new C, the maximum of
+        ``s sum_i a_i - s^2 (|w|^2 / 2 + sum_i a_i^2 / (4 C_i))``.
         """
         state.costs = self._costs(block, state.norms)
+        if state.n_passes:
+            squares = _column_products(state.weights, state.weights) + state.bias**2
+            ridges = 0.5 / state.costs[:, np.newaxis]
+            curves = squares + _column_products(state.duals, state.duals * ridges)
+            sums = state.duals.sum(axis=0, dtype=np.float64)
+            factors = np.divide(sums, curves, out=np.ones_like(sums), where=curves > 0)
+            for array in (state.duals, state.weights, state.bias):
+                array *= factors.astype(np.float32)
         state.moves[:] = np.inf
         state.restart(state.n_rows)
         return state
@@ -186,10 +196,8 @@ class LinearSVM(Learner):
 
     def _measure(self, state: SVMState, losses: npt.NDArray[np.float64]) -> None:
         """Relative duality gap of each edge, from the losses and dual values of a pass."""
-        squares = state.bias.astype(np.float64) ** 2
-        for start in range(0, len(state.weights), 1024):  # single precision holds for so many
-            part = state.weights[start : start + 1024]
-            squares += np.einsum("kj,kj->j", part, part)
+        squares = _column_products(state.weights, state.weights)
+        squares += state.bias.astype(np.float64) ** 2
         gaps = (squares + losses[0] - losses[1]) / (0.5 * squares + losses[0])
         state.gaps[state.edges] = np.maximum(gaps, LEAST_GAP)
 
@@ -292,6 +300,14 @@ class LinearSVM(Learner):
         weights[:, state.newton_edges] = state.newton_weights.T
         bias[state.newton_edges] = state.newton_bias
         return finite(block, weights, bias)
+
+
+def _column_products(a: Float32Array, b: Float32Array) -> npt.NDArray[np.float64]:
+    """Inner product of each column of a with that of b."""
+    total = np.zeros(a.shape[1])
+    for start in range(0, len(a), 1024):  # single precision holds for so many
+        total += np.einsum("kj,kj->j", a[start : start + 1024], b[start : start + 1024])
+    return total
 
 
 def _unsigned(indices: npt.NDArray[Any]) -> npt.NDArray[Any]:
