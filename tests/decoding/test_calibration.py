@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from samples import shared_set, topics
 from strategies import graphs
 from xtrellis import TrellisClassifier
+from xtrellis._arrays import canonical_csr
 from xtrellis.decoding import (
     VertexSoftmax,
     best_paths,
@@ -19,6 +21,8 @@ from xtrellis.decoding.calibration import Tempered, _choices, fit_softmax, fit_t
 from xtrellis.decoding.paths import shortest_paths
 from xtrellis.graph import Trellis
 from xtrellis.kernels import calibrate
+from xtrellis.learning.blocks import all_edge_groups
+from xtrellis.model.weights import finish_block, gather_blocks
 
 
 def drawn_paths(trellis, margins, loss, rng):
@@ -26,6 +30,18 @@ def drawn_paths(trellis, margins, loss, rng):
     every = np.arange(trellis.n_classes)[np.newaxis]
     p = np.exp(path_log_probabilities(trellis, margins, every, loss))
     return np.array([rng.choice(trellis.n_classes, p=row / row.sum()) for row in p])
+
+
+def rows_with(trellis, margins):
+    """Weights and rows that have these margins: row i has feature i alone."""
+    groups = all_edge_groups(trellis, "local")
+    features = np.arange(len(margins))
+    blocks = [
+        finish_block(edges, features, margins[:, edges], np.zeros(len(edges))) for edges in groups
+    ]
+    nothing = np.zeros(trellis.n_edges, np.float32)
+    weights = gather_blocks(blocks, groups, len(margins), nothing)
+    return weights, canonical_csr(sparse.identity(len(margins), np.float32, format="csr"))
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
@@ -63,7 +79,7 @@ def test_softmax_temperatures_and_power_are_recovered(monkeypatch, small):
     margins = rng.uniform(-2, 1.5, (4000, trellis.n_edges))
     truth = VertexSoftmax((0.5, 1.5, 1.0), power=2)
     paths = drawn_paths(trellis, margins, truth, rng)
-    found = fit_softmax(trellis, margins, paths, np.ones(4000))
+    found = fit_softmax(trellis, *rows_with(trellis, margins), paths, np.ones(4000))
     assert found.power == 2
     np.testing.assert_allclose(found.temperature[:2], (0.5, 1.5), rtol=0.15)
 
@@ -72,10 +88,15 @@ def test_softmax_temperatures_and_power_are_recovered(monkeypatch, small):
 def test_choices_are_the_edges_of_the_vertices(n_classes, width):
     trellis = Trellis(n_classes, width)
     margins = np.random.default_rng(0).standard_normal((n_classes, trellis.n_edges))
+    margins = margins.astype(np.float32)
+    weights, X = rows_with(trellis, margins)
     paths = np.arange(n_classes)
     tails, _ = trellis.endpoints()
     for step in range(trellis.n_slices + 1):
-        table, taken, rows = _choices(trellis, margins, paths, step)
+        table, taken, rows = _choices(trellis, weights, X, paths, step)
+        single = [np.sum(tails == tails[edge]) == 1 for edge in trellis.path_edges(paths)[:, step]]
+        reached = trellis.path_edges(paths)[:, step] >= 0
+        np.testing.assert_array_equal(rows, np.flatnonzero(reached & ~np.array(single)))
         for values, column, row in zip(table, taken, rows, strict=True):
             edge = trellis.path_edges(row)[step]
             assert values[column] == margins[row, edge]
@@ -108,7 +129,8 @@ def test_probabilities_mean_something_on_real_data(name):
 def test_a_few_rows_do_not_mislead():
     trellis = Trellis(4, 2)
     margins = np.random.default_rng(0).standard_normal((2, trellis.n_edges))
-    found = fit_softmax(trellis, margins, np.array([0, 3]), np.ones(2))
+    weights, X = rows_with(trellis, margins)
+    found = fit_softmax(trellis, weights, X, np.array([0, 3]), np.ones(2))
     assert all(0.05 < t < 10 for t in found.temperature)
 
 
