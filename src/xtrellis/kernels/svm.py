@@ -61,7 +61,8 @@ def svm_pass(
     ``moves[i]`` becomes the largest gradient that row i's variables followed; rows with none above
     ``tolerance`` are left as they are. ``losses[j]`` becomes edge j's ``sum_i C_i hinge_i^2``, each
     before the row's update, and ``values[j]`` its ``sum_i a_i - a_i^2 / (4 C_i)``, each after it:
-    over all rows, ``|w|^2 + losses - values`` is the duality gap, or a little more.
+    over all rows, ``|w|^2 + losses - values`` estimates the duality gap. It is exact only if
+    nothing moves (an infinite ``tolerance``), and may be too small otherwise.
     """
     n_edges = bias.size
     margins = np.empty(n_edges, np.float32)

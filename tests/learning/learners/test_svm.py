@@ -124,6 +124,23 @@ def test_heavy_rows_are_liblinears_repeated_rows(C):
     np.testing.assert_allclose(bias[1], svc.intercept_[0], atol=0.02)
 
 
+@pytest.mark.parametrize("C", [1.0, 10.0, 30.0])
+def test_converged_is_not_an_estimate(C):
+    """The gap of weights at rest is within the tolerance, for every edge left in descent."""
+    X, y = topics(n_classes=40, n_rows=2000, seed=1)
+    block, learner = block_of(X, y, 40), LinearSVM(C)
+    state = run(learner, block, learner.start(block), learner.epochs)
+    assert learner.converged(state)
+    weights, bias = (a.astype(float) for a in learner.finish(block, state))
+    signs = np.stack([block.signs(edge) for edge in state.edges], axis=1)
+    margins = (X.astype(float) @ weights + bias)[:, state.edges]
+    losses = C * (np.maximum(0, 1 - signs * margins) ** 2).sum(axis=0)
+    duals = state.duals.astype(float)
+    squares = ((weights**2).sum(axis=0) + bias**2)[state.edges]
+    gaps = squares + losses - (duals - duals**2 / (4 * C)).sum(axis=0)
+    assert (gaps <= 1.01 * learner.tolerance * (squares / 2 + losses)).all()
+
+
 @pytest.mark.parametrize("kind", ["topics", "conflicting"])
 def test_a_path_over_C_ends_where_a_cold_start_does(kind):  # noqa: N802
     if kind == "topics":

@@ -189,10 +189,12 @@ class LinearSVM(Learner):
             state.losses[state.edges] = losses[0]
         if state.n_passes % MEASURED == 0:
             self._measure(state, losses)
-            if (state.gaps[state.edges] <= self.tolerance).all():
+            self._hand_over(block, state, self._stubborn(block, state))
+            if len(state.edges) and (state.gaps[state.edges] <= self.tolerance).all():
                 # The weights moved while the losses were added up: once more, at rest.
                 self._measure(state, self._pass(block, state, order, np.inf))
-            self._hand_over(block, state)
+                if state.n_passes >= MAX_PASSES:
+                    self._hand_over(block, state, state.gaps[state.edges] > self.tolerance)
 
     def _measure(self, state: SVMState, losses: npt.NDArray[np.float64]) -> None:
         """Relative duality gap of each edge, from the losses and dual values of a pass."""
@@ -226,17 +228,21 @@ class LinearSVM(Learner):
         )
         return losses
 
-    def _hand_over(self, block: Block, state: SVMState) -> None:
-        """Edges that coordinate descent does not solve in time go to Newton's method."""
+    def _stubborn(self, block: Block, state: SVMState) -> npt.NDArray[np.bool_]:
+        """Which of the edges in coordinate descent it does not solve in time."""
         gaps = state.gaps[state.edges]
         unsolved = gaps > self.tolerance
-        leaves = state.duals.max(axis=0, initial=0) > MAX_DUAL
+        leaves: npt.NDArray[np.bool_] = state.duals.max(axis=0, initial=0) > MAX_DUAL
         if state.n_passes % JUDGED == 0:
             leaves |= unsolved & (gaps > SLOW * state.earlier[state.edges])
             state.earlier[state.edges] = gaps
         few = unsolved.sum() <= FEW_EDGES * block.n_edges
         if state.n_passes >= (2 * JUDGED if few else MAX_PASSES):
             leaves |= unsolved
+        return leaves
+
+    def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
+        """Leave these of the edges in coordinate descent to Newton's method."""
         if not leaves.any():
             return
         state.gaps[state.edges[leaves]] = np.inf  # to be measured again
