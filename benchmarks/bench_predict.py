@@ -1,67 +1,118 @@
-"""Prediction time, in units of SciPy's product of the test rows with a float32 matrix.
+"""What a prediction costs, in microseconds per row: one thread, best of several runs.
 
-    python benchmarks/bench_predict.py
+    python benchmarks/bench_predict.py [SET ...]
 
-On icd10cm (short rows): `predict` in units of ``X_test @ W``, W with one column per edge, with one
-thread, best of several runs; and `row_predictor`, one row at a time, median microseconds.
+The sets are the bundled ones and those in the folder that XTRELLIS_DATA names, unless given. The
+models are trained with all defaults. A Markdown table has one line per set:
+
+- all margins: margins of all edges, their costs, then the shortest path;
+- lazy: ``predict``, which computes the margins of the vertices that it opens;
+- ratio of the two, and the mean number of vertices opened;
+- top-5: ``predict_top_k(X, 5)``, with probabilities;
+- one row: median of ``row_predictor``, called with one row at a time;
+- three trellises: ``predict`` of a TrellisEnsemble, of which the first trellis is the model above.
+
+Below it: the paper's W-LTLS and LTLS on icd10cm, which compute all margins, beside SciPy's product
+of the rows with a dense matrix; and a new process, from the import to a first prediction.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from sklearn.datasets import load_digits
 
-from common import best_time, load
-from xtrellis import LTLSClassifier, TrellisClassifier
+from common import best_time, known_sets, load
+from xtrellis import LTLSClassifier, TrellisClassifier, TrellisEnsemble
+from xtrellis._arrays import canonical_csr
+
+COLUMNS = (
+    *("set", "all margins µs", "lazy µs", "ratio", "vertices opened", "top-5 µs", "one row µs"),
+    "three trellises µs",
+)
 
 
-def batch(name: str, model: TrellisClassifier, label: str) -> TrellisClassifier:
-    X, y, X_test, y_test = load(name)
-    model.fit(X, y)
-    W = np.random.default_rng(0).standard_normal((X.shape[1], model.trellis_.n_edges))
-    W = W.astype(np.float32)
-    floor = best_time(lambda: X_test @ W)
-    ours = best_time(lambda: model.predict(X_test))
-    print(
-        f"{name} {label:34} |E| = {model.trellis_.n_edges:>5}  product {floor * 1e3:7.1f} ms  "
-        f"predict {ours * 1e3:7.1f} ms  ratio {ours / floor:5.2f}  "
-        f"({ours / X_test.shape[0] * 1e6:.1f} us per row, accuracy {model.score(X_test, y_test):.2%})"
-    )
-    return model
-
-
-def one_row(name: str, model: TrellisClassifier, label: str) -> None:
-    X_test = load(name)[2]
+def one_row(model: Any, X: Any) -> float:
+    """Median microseconds of the row predictor."""
     classify = model.row_predictor()
-    rows = [(X_test[i].indices, X_test[i].data) for i in range(2000)]
+    rows = [(X[i].indices, X[i].data) for i in range(min(2000, X.shape[0]))]
     classify(*rows[0])
     times = []
     for indices, values in rows:
         start = time.perf_counter()
         classify(indices, values)
         times.append(time.perf_counter() - start)
-    print(f"{name} {label:34} one row at a time: median {statistics.median(times) * 1e6:.1f} us")
+    return statistics.median(times) * 1e6
 
 
-def warm_process() -> None:
-    """Time from the import to a first prediction in a new process, with cached kernels."""
+def table_row(name: str) -> str:
+    """The line of a set."""
+    X, y, X_test, _ = load(name)
+    X_test = canonical_csr(X_test)
+    ensemble = TrellisEnsemble(n_estimators=3, random_state=0).fit(X, y)
+    one = ensemble.estimators_[0]
+    model = one.model_
+    differing = int(np.sum(model.paths(X_test) != model._paths_step_by_step(X_test)))
+    if differing:
+        print(f"{name}: {differing} rows are answered differently from all margins")
+
+    def per_row(call: Any) -> float:
+        return best_time(call) / X_test.shape[0] * 1e6
+
+    full = per_row(lambda: model._paths_step_by_step(X_test))
+    lazy = per_row(lambda: one.predict(X_test))
+    cells = (
+        Path(name).name,
+        f"{full:.1f}",
+        f"{lazy:.1f}",
+        f"{full / lazy:.1f}",
+        f"{model.opened(X_test).mean():.1f} of {model.trellis.n_vertices:,}",
+        f"{per_row(lambda: one.predict_top_k(X_test, 5)):.1f}",
+        f"{one_row(one, X_test):.1f}",
+        f"{per_row(lambda: ensemble.predict(X_test)):.1f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def papers_code() -> None:
+    """Models that compute all margins, beside the product that a dense matrix would take."""
+    X, y, X_test, _ = load("icd10cm")
+    models = {"W-LTLS, b = 10": TrellisClassifier.paper(10, random_state=0)}
+    models["LTLS"] = LTLSClassifier(random_state=0)
+    for label, model in models.items():
+        model.fit(X, y)
+        W = np.ones((X.shape[1], model.trellis_.n_edges), np.float32)
+        product = best_time(lambda W=W: X_test @ W)
+        ours = best_time(lambda model=model: model.predict(X_test))
+        print(
+            f"icd10cm, {label}: {ours / X_test.shape[0] * 1e6:.1f} µs per row, "
+            f"{ours / product:.2f} of X_test @ W; one row at a time {one_row(model, X_test):.1f} µs"
+        )
+
+
+def new_process() -> None:
+    """Time from the import to a first prediction, with cached kernels."""
     code = (
         "import time; s = time.perf_counter(); import sys; from xtrellis import load_model; "
         "model = load_model(sys.argv[1]); model.predict([[0.5] * 64]); "
         "print(time.perf_counter() - s)"
     )
     X, y = load_digits(return_X_y=True)
-    model = TrellisClassifier(random_state=0).fit(X / 16, y)
     with tempfile.TemporaryDirectory() as folder:
         file = str(Path(folder) / "model.xtrellis")
-        model.save(file)
+        TrellisClassifier(random_state=0).fit(X / 16, y).save(file)
         command = [sys.executable, "-c", code, file]
         runs = [
             float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -71,14 +122,16 @@ def warm_process() -> None:
 
 
 def main() -> None:
-    for label, model in {
-        "paper, b = 10": TrellisClassifier.paper(10, random_state=0),
-        "local SVM, b = 10": TrellisClassifier(10, random_state=0),
-        "all defaults": TrellisClassifier(random_state=0),
-        "LTLS": LTLSClassifier(random_state=0),
-    }.items():
-        one_row("icd10cm", batch("icd10cm", model, label), label)
-    warm_process()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sets", nargs="*", metavar="SET", help="all that are known if omitted")
+    names = parser.parse_args().sets
+    print(f"| {' | '.join(COLUMNS)} |\n| --- |{' ---: |' * (len(COLUMNS) - 1)}")
+    for name in names or known_sets():
+        print(table_row(name), flush=True)
+    if not names:
+        print()
+        papers_code()
+        new_process()
 
 
 if __name__ == "__main__":

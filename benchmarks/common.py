@@ -6,6 +6,7 @@ nothing; other sets are looked up in the folder that the environment variable XT
 
 from __future__ import annotations
 
+import os
 import sys
 import timeit
 from collections.abc import Callable
@@ -17,13 +18,20 @@ from scipy import sparse
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 
-from sets import load_set
+from sets import BUNDLED, load_set
 
 
 def load(name: str) -> tuple[Any, Any, Any, Any]:
     """X, y, X_test and y_test of a set."""
     data = load_set(name)
     return data.X, data.y, data.X_test, data.y_test
+
+
+def known_sets() -> list[str]:
+    """The bundled sets, and those in the folder that XTRELLIS_DATA names."""
+    folder = os.environ.get("XTRELLIS_DATA")
+    found = sorted(Path(folder).glob("*/train.*")) if folder else []
+    return list(dict.fromkeys([*BUNDLED, *(file.parent.name for file in found)]))
 
 
 def best_time(call: Callable[[], Any], repeat: int = 7) -> float:

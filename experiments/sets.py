@@ -5,7 +5,8 @@ A set is named as one of
 - ``icd10cm`` and ``wordnet_hypernym``: bundled texts, as TF-IDF rows of single words and, for
   icd10cm, pairs of words;
 - the paper's five (``sector``, ...), which are downloaded;
-- a folder with ``train.svm`` and ``test.svm``, compressed or not;
+- a folder with ``train.svm`` and ``test.svm``, compressed or not; or, if it has only texts, with
+  ``train.txt`` and ``test.txt``, ``label<TAB>text``, whose terms are then 2 to 4 characters;
 - the name of such a folder inside the folder that the environment variable ``XTRELLIS_DATA`` names.
 """
 
@@ -15,6 +16,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from xtrellis import load_icd10cm, load_wordnet
-from xtrellis.data import fetch_paper_set, read_svmlight
+from xtrellis.data import fetch_paper_set, read_svmlight, read_text
 from xtrellis.data.datasets import PAPER_SETS
 
 BUNDLED = {"icd10cm": (load_icd10cm, (1, 2)), "wordnet_hypernym": (load_wordnet, (1, 1))}
@@ -64,6 +66,8 @@ def load_set(name: str) -> Set:
         rows = fetch_paper_set(name)
         return Set(name, rows.X_train, *_numbered(rows.y_train, rows.X_test, rows.y_test))
     train, test = set_file(name, "train"), set_file(name, "test")
+    if ".txt" in train.suffixes:
+        return _texts(train, test)
     # Both files keep their feature numbers: one alone does not show whether they start at 0 or 1.
     X, y = read_svmlight(train, zero_based=True)
     X_test, y_test = read_svmlight(test, zero_based=True)
@@ -84,14 +88,24 @@ def _bundled(name: str) -> Set:
     return Set(name, X, *_numbered(split.train_labels, X_test, split.test_labels), texts)
 
 
+def _texts(train: Path, test: Path) -> Set:
+    """TF-IDF rows of the characters of texts."""
+    (texts, labels), (test_texts, test_labels) = (read_text(file) for file in (train, test))
+    vectorizer = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 4), min_df=2, sublinear_tf=True, dtype=np.float32
+    )
+    X, X_test = vectorizer.fit_transform(texts), vectorizer.transform(test_texts)
+    return Set(train.parent.name, X, *_numbered(labels, X_test, test_labels), (texts, test_texts))
+
+
 def set_file(name: str, part: str) -> Path:
-    """The svmlight file of a set's part; exits with one line if there is none."""
+    """The svmlight or text file of a set's part; exits with one line if there is none."""
     folders = [Path(name)]
     if "XTRELLIS_DATA" in os.environ:
         folders.append(Path(os.environ["XTRELLIS_DATA"]) / name)
     for folder in folders:
-        for suffix in ("", ".gz", ".bz2", ".xz"):
-            if (path := folder / f"{part}.svm{suffix}").is_file():
+        for kind, packed in product((".svm", ".txt"), ("", ".gz", ".bz2", ".xz")):
+            if (path := folder / f"{part}{kind}{packed}").is_file():
                 return path
     raise SystemExit(
         f"{name} is neither a known set ({', '.join([*BUNDLED, *PAPER_SETS])}) nor a folder with "

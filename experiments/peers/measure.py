@@ -31,6 +31,7 @@ from peers.system import IntArray, Rows, System  # noqa: E402
 SINGLE_ROWS = 200
 ENOUGH_SECONDS = 5
 TOP = 5
+TAIL = 4  # training rows of a class that counts as rare, at most
 
 
 def load_rows(folder: Path, part: str) -> tuple[Rows, IntArray]:
@@ -93,6 +94,23 @@ def row_microseconds(system: System, rows: Rows) -> float:
     return float(np.median(times)) * 1e6
 
 
+def macro_f1(found: IntArray, y: IntArray) -> float:
+    """Mean F1 of all classes that occur among the predictions or the labels."""
+    classes, numbers = np.unique(np.concatenate([found, y]), return_inverse=True)
+    found, y = numbers[: len(y)], numbers[len(y) :]
+    n_classes = len(classes)
+    right = np.bincount(y[found == y], minlength=n_classes)
+    named = np.bincount(found, minlength=n_classes) + np.bincount(y, minlength=n_classes)
+    return float(np.mean(2 * right / named))
+
+
+def tail_accuracy(found: IntArray, y: IntArray, y_train: IntArray) -> float | None:
+    """Accuracy on rows whose class has few training rows; None if there are no such rows."""
+    n_rows = np.bincount(y_train, minlength=int(max(y.max(), 0)) + 1)
+    rare = (y >= 0) & (n_rows[np.maximum(y, 0)] <= TAIL)
+    return float(np.mean(found[rare] == y[rare])) if rare.any() else None
+
+
 def warm_up(system: System, rows: Rows, y: IntArray, work: Path, seed: int) -> None:
     """Compile the kernels by a small training: a cost per machine, not per model."""
     few = slice(None, None, max(1, len(y) // 200))  # from everywhere: rows may be sorted
@@ -114,6 +132,7 @@ def measure(system: System, data: Path, work: Path, seed: int) -> dict[str, Any]
     system.load(model)
     del rows, inputs
 
+    y_train = y
     rows, y = load_rows(data, "test")
     inputs = system.inputs(rows)
     system.predict(system.inputs(rows[:2]))  # set-up of the first call
@@ -129,9 +148,12 @@ def measure(system: System, data: Path, work: Path, seed: int) -> dict[str, Any]
         "peak_memory_mb": train_memory,
         "model_bytes": folder_bytes(model),
         "predict_seconds": predict_seconds,
+        "batch_microseconds": predict_seconds / len(y) * 1e6,
         "row_microseconds": row_microseconds(system, rows),
         "accuracy": float(np.mean(found == y)),
         "top5_accuracy": top5,
+        "macro_f1": macro_f1(found, y),
+        "tail_accuracy": tail_accuracy(found, y, y_train),
         "version": version(system.package),
     }
 

@@ -10,7 +10,9 @@ from samples import topics
 # For each benchmark the settings that it prints for the small set, in order.
 PRINTED = {
     "bench_accuracy": ["all defaults"],
+    "bench_defaults --systems xtrellis": ["| accuracy | top-5 |", "| xtrellis |", " MB |"],
     "bench_decoding": ["0.0", "0.25", "0.5", "0.75", "1.0"],
+    "bench_predict": ["| set | all margins µs |", "| small"],
     "bench_pruning": ["all defaults", "0.005"],
     "bench_width_selection": ["paper: b =", "test accuracy", "local: b =", "test accuracy"],
     "bench_widths": ["<- default", "| data | K |", "** ("],
@@ -27,13 +29,14 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", PRINTED)
-def test_benchmark_runs(name, folder, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", [f"{name}.py", str(folder)])
+@pytest.mark.parametrize("command", PRINTED)
+def test_benchmark_runs(command, folder, monkeypatch, capsys):
+    name, *options = command.split()
+    monkeypatch.setattr("sys.argv", [f"{name}.py", str(folder), *options])
     importlib.import_module(name).main()
     printed = capsys.readouterr().out
     at = 0
-    for words in PRINTED[name]:
+    for words in PRINTED[command]:
         at = printed.index(words, at) + len(words)
 
 
@@ -43,6 +46,29 @@ def test_sets_are_found_by_name_in_the_folder_of_the_environment(folder, monkeyp
         common.load_set(folder.name)
     monkeypatch.setenv("XTRELLIS_DATA", str(folder.parent))
     assert common.load(folder.name)[0].shape[0] == 700
+    assert {"icd10cm", "wordnet_hypernym", folder.name} <= {*common.known_sets()}
+
+
+def test_sets_of_texts_become_terms_of_characters(tmp_path):
+    for part, n in (("train", 4), ("test", 2)):
+        (tmp_path / f"{part}.txt").write_text("7\tabcd abc\n9\txyz xy\n" * n)
+    data = importlib.import_module("common").load_set(str(tmp_path))
+    assert data.X.shape[0] == 8
+    assert data.X_test.shape == (4, data.X.shape[1])
+    assert data.y_test.tolist() == [0, 1] * 2
+    assert data.texts[1][:2] == ["abcd abc", "xyz xy"]
+
+
+def test_a_line_for_every_figure_in_which_another_system_is_ahead():
+    bench = importlib.import_module("bench_defaults")
+    rows = {
+        "xtrellis": {"accuracy": 0.8, "model_bytes": 1e6, "tail_accuracy": None},
+        "ensemble": {"accuracy": 0.9},
+        "pecos": {"accuracy": 0.81, "model_bytes": 2e6, "tail_accuracy": 0.5},
+        "bonsai": {"failed": "stopped"},
+    }
+    (line,) = bench.lines_ahead("small", rows)
+    assert line == "- small, accuracy: PECOS XR-Linear 81.00 %, xtrellis 80.00 %"
 
 
 def test_documents_are_long_and_of_unit_length():

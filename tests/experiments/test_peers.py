@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics import f1_score
 
 import peers
-from peers import PEERS, __main__, environments, run_peer
+from peers import PEERS, __main__, environments, measure, run_peer
 from peers.system import k_largest, padded
 from samples import topics
 
@@ -34,6 +35,9 @@ def test_a_peer_has_all_its_figures(data_folder):
     for figure in ("train_seconds", "peak_memory_mb", "model_bytes", "predict_seconds"):
         assert row[figure] > 0
     assert row["row_microseconds"] > 0
+    assert row["batch_microseconds"] > 0
+    assert 0.6 < row["macro_f1"] <= 1
+    assert row["tail_accuracy"] is None, "every class has many rows"
     assert row["version"]
 
 
@@ -67,6 +71,18 @@ def test_every_peer_with_requirements_has_an_environment():
     for peer in PEERS.values():
         assert bool(peer.requirements) == bool(peer.environment)
         assert (len(peer.system.split(":"))) == 2
+
+
+def test_macro_f1_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    y, found = rng.integers(-1, 9, 50), rng.integers(0, 12, 50)
+    assert measure.macro_f1(found, y) == pytest.approx(f1_score(y, found, average="macro"))
+
+
+def test_tail_accuracy_counts_rows_of_rare_classes():
+    y_train = np.repeat([0, 1, 2], [9, 4, 1])
+    found, y = np.array([0, 1, 0, 2, 2]), np.array([0, 1, 1, 2, -1])
+    assert measure.tail_accuracy(found, y, y_train) == pytest.approx(2 / 3)
 
 
 def test_tables_of_best_classes():
