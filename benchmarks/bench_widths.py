@@ -1,4 +1,4 @@
-"""Accuracy, size and time of the default model at several widths: the guide's table of widths.
+"""Accuracy, size and time of the default model at several widths.
 
     python benchmarks/bench_widths.py [set ...]
 
@@ -37,7 +37,7 @@ def widths(n_classes: int) -> list[int]:
 
 
 def main() -> None:
-    """Print a line per width, then the guide's table."""
+    """Print a line per width, then a Markdown table of accuracies."""
     print(
         f"{'data':24} {'K':>6} {'b':>5} {'|E|':>7} {'accuracy':>9} {'weights':>10} {'fit':>8} {'predict':>10}"
     )
