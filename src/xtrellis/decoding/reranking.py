@@ -26,6 +26,7 @@ Floats = npt.NDArray[np.float64]
 N_RERANKED = 20  # best paths that are ordered anew
 N_TERMS = 20  # entries of a centroid that are kept
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)  # candidates for lambda
+ENOUGH = 100  # held-out rows: what fewer say is chance
 LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking to be worth its time
 
 
@@ -136,17 +137,21 @@ def reranked(costs: Floats, cosines: Floats, strength: float) -> tuple[IntArray,
 def choose_strength(
     costs: Floats, cosines: Floats, hits: npt.NDArray[np.bool_], sample_weight: Float32Array
 ) -> float:
-    """Strength of the highest accuracy, zero if none gains enough.
+    """Strength of the highest accuracy, zero if none gains enough, or it may be chance.
 
     ``hits`` says which of a row's paths is the true one, if any.
     """
+    if len(hits) < ENOUGH:
+        return 0.0
     share = sample_weight / sample_weight.sum()
 
-    def accuracy(strength: float) -> float:
+    def right(strength: float) -> npt.NDArray[np.bool_]:
         best = np.argmin(costs - strength * cosines, axis=1)
-        return float(share @ hits[np.arange(len(hits)), best])
+        return np.asarray(hits[np.arange(len(hits)), best])
 
-    before = accuracy(0.0)
-    gains = [accuracy(strength) - before for strength in STRENGTHS]
+    before = right(0.0)
+    gains = [float(share @ right(strength)) - float(share @ before) for strength in STRENGTHS]
     best = int(np.argmax(gains))
-    return STRENGTHS[best] if gains[best] >= LEAST_GAIN else 0.0
+    changed = right(STRENGTHS[best]) != before
+    chance = float(np.sqrt(share**2 @ changed))  # standard deviation if gains were mere luck
+    return STRENGTHS[best] if gains[best] >= max(LEAST_GAIN, chance) else 0.0

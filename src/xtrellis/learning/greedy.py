@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._checks import checked_integer
-from ..decoding.paths import AnyLoss, k_best_paths
+from ..decoding.paths import AnyLoss, checked_costs, k_shortest_paths
 from ..graph.assignment import PathAssignment, given_assignment
 from ..graph.trellis import Trellis
 
@@ -70,7 +70,8 @@ class GreedyAssignment:
                     f"margins must be those of one row, shape ({self.trellis.n_edges},), "
                     f"got shape {row.shape[1:]}"
                 )
-            best = k_best_paths(self.trellis, row, self.n_candidates, loss)[0][0]
+            costs = checked_costs(self.trellis, row, loss)
+            best = k_shortest_paths(self.trellis, costs, self.n_candidates)[0][0]
             free = best[self.class_of_path[best] < 0]
             self._take(label, int(free[0]) if free.size else self._lowest_free())
         return int(self.path_of_class[label])
