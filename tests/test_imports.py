@@ -14,12 +14,15 @@ ROOT = Path(xtrellis.__file__).parent
 ORDER = [
     {"text", "ensemble"},
     {"classifier", "ltls"},
+    {"fitting"},
+    {"choosing"},
+    {"held_out"},
     {"base", "prediction"},
     {"selection"},
     {"learning", "decoding"},
     {"model"},
     {"graph"},
-    {"kernels", "_threads", "_progress", "_checks", "_arrays"},
+    {"kernels", "_threads", "_progress", "_checks", "_arrays", "_memory", "_nested"},
 ]
 BESIDE = {"__init__", "__main__", "command", "serving", "plots", "data"}
 
@@ -29,6 +32,9 @@ ALLOWED = {
     ("model.packing", "learning"): "a model file holds a learner and the history of training",
     ("model.packing", "text"): "a model file may hold a text classifier",
     ("selection.widths", "classifier"): "the estimator to try, unless one is given",
+    ("selection.widths", "fitting"): "it trains a model for every width",
+    ("_nested", "classifier"): "the default of an ensemble or a text classifier",
+    ("choosing", "fitting"): "it assigns classes to paths as fitting does",
 }
 
 

@@ -116,15 +116,15 @@ def test_widths_are_drawn_with_their_figures(estimator, criterion):
     assert selection.criterion == criterion
     ax = draw_widths(selection)
     lines = {line.get_label(): line for line in ax.lines}
-    sizes = [trial.model_bytes / 1e6 for trial in selection.rows]
-    values = [getattr(trial, criterion) for trial in selection.rows]
+    sizes = [trial.model_bytes / 1e6 for trial in selection.trials]
+    values = [getattr(trial, criterion) for trial in selection.trials]
     error = lines["training error"]
     np.testing.assert_allclose(error.get_xdata(), sizes)
-    np.testing.assert_allclose(error.get_ydata(), [t.training_error for t in selection.rows])
+    np.testing.assert_allclose(error.get_ydata(), [t.training_error for t in selection.trials])
     label = "its bound ℓε / (ρ L(0))" if criterion == "bound" else "log loss (bits)"
     np.testing.assert_allclose(lines[label].get_xdata(), sizes)
     np.testing.assert_allclose(lines[label].get_ydata(), values)
-    chosen = [t.slice_width for t in selection.rows].index(selection.slice_width)
+    chosen = [t.slice_width for t in selection.trials].index(selection.slice_width)
     marked = lines["chosen"]
     assert (marked.get_xdata()[0], marked.get_ydata()[0]) == (sizes[chosen], values[chosen])
     assert ax.get_title() == f"slice width chosen: b = {selection.slice_width}"

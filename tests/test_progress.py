@@ -58,7 +58,7 @@ def test_nothing_is_shown_unless_wanted(capsys):
 
 def test_widths_show_the_best_so_far(capsys):
     trial = SimpleNamespace(slice_width=4, log_loss=1.25)
-    selection = SimpleNamespace(rows=[trial], chosen=trial, criterion="log_loss")
+    selection = SimpleNamespace(trials=[trial], chosen=trial, criterion="log_loss")
     with width_progress(1, 2) as report:
         report(None)
         report(selection)

@@ -213,7 +213,7 @@ def fit_trellis(
 
 def trellis_for(estimator: TrellisClassifier, n_classes: int) -> Trellis:
     """The graph for a number of classes; a slice width above it means one-vs-rest."""
-    from .selection.widths import default_slice_width
+    from .selection.default_width import default_slice_width
 
     if estimator.slice_width is None:
         return Trellis(n_classes, default_slice_width(n_classes))

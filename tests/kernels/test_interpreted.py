@@ -24,7 +24,7 @@ from xtrellis.decoding import (
     log_partition,
     path_log_probabilities,
 )
-from xtrellis.decoding.calibration import fit_softmax, fit_temperature
+from xtrellis.decoding.calibration import fit_temperature
 from xtrellis.graph import Trellis, similarity_assignment
 
 X, Y = make_blobs(70, 5, centers=7, cluster_std=2.0, random_state=0)
@@ -70,7 +70,6 @@ def kernel_results(folder):
                 yield path_log_probabilities(trellis, scale * margins, [[0, 3, 8]], loss)
         paths = rng.integers(0, n_classes, 4)
         weights = np.ones(4)
-        yield np.ravel(fit_softmax(trellis, margins, paths, weights).temperature)
         yield np.array(fit_temperature(trellis, margins, paths, weights, VertexSoftmax()))
     yield similarity_assignment(Trellis(7, 2), X, Y, random_state=0).path_of_class
     rows = Path(folder, "rows.svm")

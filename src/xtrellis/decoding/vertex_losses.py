@@ -45,6 +45,19 @@ class LocalLoss:
 
     loss: Loss
 
+    def to_parts(self) -> dict[str, Any]:
+        """Parts of a model file."""
+        return {"loss": self.loss}
+
+    @classmethod
+    def from_parts(cls, loss: Any) -> LocalLoss:
+        """Loss of the parts of a model file."""
+        from .losses import Loss
+
+        if not isinstance(loss, Loss):
+            raise ValueError("loss must be a loss of the margin")
+        return cls(loss)
+
     def edge_costs(self, trellis: Trellis, margins: FloatArray) -> FloatArray:
         """``c_e``: the loss of all edges that leave e's tail when e is taken, less L(0) each."""
         margins = np.asarray(margins, np.float64)  # many terms are added up

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..graph.trellis import Trellis
+from .default_width import default_slice_width as default_slice_width
 from .width_trials import Criterion, WidthSelection, WidthTrial
 
 if TYPE_CHECKING:
@@ -25,28 +26,6 @@ if TYPE_CHECKING:
 _SAMPLE = 5_000  # training rows that the bound and the training error are measured on
 _PATIENCE = 2  # widths without a fall before the default ladder ends
 _DENSE_BYTES = 4 * 2**30  # that the weights of independent training may take in the default ladder
-
-
-def default_slice_width(n_classes: int) -> int:
-    """Width for a number of classes: two slices up to a million classes, then three, and so on.
-
-    It is the smallest b with b**m >= K, for the smallest number m >= 2 of slices that keeps b at
-    or below 1,000. Two slices are the most accurate; beyond a million classes the block of the
-    source, which sees all rows and has b edges, would take too long.
-
-    Examples
-    --------
-    >>> from xtrellis.selection import default_slice_width
-    >>> [default_slice_width(k) for k in (2, 3, 150, 1_597, 31_102, 1_000_000)]
-    [2, 2, 13, 40, 177, 1000]
-    """
-    slices = 2
-    while 1_000**slices < n_classes:
-        slices += 1
-    width = max(2, int(n_classes ** (1 / slices)) - 1)  # the root in floating point is near
-    while width**slices < n_classes:
-        width += 1
-    return min(width, n_classes)
 
 
 # ---------------------------------------------------------------------- the climb
@@ -250,7 +229,7 @@ class _Climb:
 
     def certainly_too_large(self, trellis: Trellis, n_features: int) -> bool:
         """Whether a graph exceeds ``max_bytes`` before the first weight is stored."""
-        least = 4 * trellis.n_edges  # biases
+        least = 12 * trellis.n_edges  # a bias per edge, and which edge it is
         if self.max_bytes is None or least <= self.max_bytes:
             return False
         self.skipped[trellis.slice_width] = f"takes at least {least:,} bytes, above max_bytes"
