@@ -493,7 +493,10 @@ def test_more_best_classes_than_there_are_means_all_of_them(data, fitted):
 def test_a_class_whose_rows_do_not_count_keeps_its_column(data, training):
     X, y = data
     weights = np.where(y == 7, 0.0, 1.0)
-    for model in (TrellisClassifier(5, training=training, random_state=1), LTLSClassifier(random_state=0)):
+    for model in (
+        TrellisClassifier(5, training=training, random_state=1),
+        LTLSClassifier(random_state=0),
+    ):
         model.fit(X, y, sample_weight=weights)
         assert model.classes_.tolist() == list(range(30))
         assert model.predict_proba(X).shape == (900, 30)
