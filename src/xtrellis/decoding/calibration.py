@@ -1,10 +1,10 @@
 """Calibration: the decoding loss of a model, fitted on rows that were held out of training.
 
-Probabilities come from costs: ``p(path) = exp(-cost / T) / sum over all paths``. For local training
-the costs are those of a softmax at each vertex; its temperature in each slice, and whether it
-takes the margins or their hinges, are chosen so that the true paths of held-out rows are most
-likely. Then, for any training, the temperature T over whole paths, which changes probabilities
-but no prediction, is chosen so that predictions are as often right as they claim to be.
+For local training the costs are those of a softmax at each vertex; its temperature in each slice,
+and whether it takes the margins or their hinges, are chosen so that the true paths of held-out rows
+are most likely. Its probabilities are in ``confidence``. Where the costs need all margins,
+``p(path) = exp(-cost / T) / sum over all paths``, and T, which changes probabilities but no
+prediction, is chosen so that confidence matches accuracy.
 """
 
 from __future__ import annotations

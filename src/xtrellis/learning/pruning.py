@@ -2,8 +2,7 @@
 
 Section 6.2 of the paper. All weights in [-lambda, lambda] become zero; lambda is the largest that
 costs at most ``max_drop`` of the accuracy on validation rows. It is found by bisection over the
-quantiles of the weights' sizes. No step copies the matrix: the margins of the validation rows are
-taken as if the small weights were zero already.
+quantiles of the weights' sizes; each step measures a copy without the small weights.
 """
 
 from __future__ import annotations
