@@ -78,3 +78,18 @@ def test_columns_in_parts_have_the_same_bits(monkeypatch):
     whole = similarity._reduce(rows, np.random.RandomState(0))
     monkeypatch.setattr(similarity, "_MAX_TABLE", 0)  # eight columns at a time
     np.testing.assert_array_equal(similarity._reduce(rows, np.random.RandomState(0)), whole)
+
+
+def test_rarity_brings_classes_together_that_share_a_rare_feature():
+    """Classes 0 and 1 share a feature of theirs alone; 0 and 2 a larger one that all have."""
+    X = np.full((8, 3), [0.0, 0.0, 1.0])
+    X[[0, 1], 0] = 0.8
+    X[[1, 3, 4, 5, 6, 7], 1] = 1.5
+    vectors = {
+        order: similarity.class_vectors(X, np.arange(8), 8, np.random.RandomState(0), order=order)
+        for order in ("plain", "by_rarity")
+    }
+    plain, by_rarity = (each @ each[0] for each in vectors.values())
+    assert plain[2] > plain[1]
+    assert by_rarity[1] - by_rarity[2] > plain[1] - plain[2]
+    assert (similarity_assignment(Trellis(8, 2), X, np.arange(8)).path_of_class >= 0).all()

@@ -64,7 +64,7 @@ def class_vectors(
     rows = np.arange(len(labels))
     ones = np.ones(len(labels), dtype=X.dtype)
     belongs = sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels)))
-    with np.errstate(over="ignore"):  # told below, with what to do
+    with np.errstate(over="ignore"):  # reported below, with what to do
         sums = sparse.csr_matrix(belongs @ X, dtype=np.float32)
     if sums.nnz == 0:
         return np.zeros((n_classes, 1), np.float32)
@@ -77,7 +77,7 @@ def class_vectors(
     seen = np.flatnonzero(classes_with)
     sums = sums[:, seen]
     sums.sort_indices()
-    if __import__("os").environ.get("RARITY"):
+    if order == "by_rarity":
         sums.data *= np.log1p(n_classes / classes_with[seen]).astype(np.float32)[sums.indices]
     sums = normalize(sums, copy=False)
     reduced = _reduce(sums, rng, n_jobs) if sums.shape[1] > _DIMENSIONS else sums.toarray()
