@@ -32,6 +32,7 @@ from pathlib import Path
 import numba
 import numpy as np
 from numba.core import caching, event
+from numba.extending import register_jitable
 from numba.misc.appdirs import AppDirs
 
 from . import _has_compiled, _starts_compiling
@@ -69,6 +70,16 @@ def kernel(
     compiled = numba.njit(**options)(function)
     compiled._cache = _KernelCache(function)
     return compiled
+
+
+def part(function: Callable | None = None, *, fastmath: bool | set[str] = EXACT) -> Callable:
+    """Make a function one that kernels can call. Called by Python it is run as it is.
+
+    It takes half as long to compile as a kernel of its own, which Python could call, too.
+    """
+    if function is None:
+        return lambda given: part(given, fastmath=fastmath)
+    return register_jitable(nogil=True, error_model="numpy", fastmath=fastmath)(function)
 
 
 # ---------------------------------------------------------------------- where compiled code is kept

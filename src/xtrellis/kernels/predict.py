@@ -7,29 +7,48 @@ of ``losses`` and ``decode``, are left to the caller: path -1.
 import numpy as np
 
 from ._jit import SUMS, kernel
+from .blocks import block_margins, find_features, longest_row
 from .costs import exponential
 from .decode import best_path, fill_values
-from .lazy import block_margins, find_features, row_buffers
 
 
 @kernel(fastmath=SUMS)
-def exponential_paths(indptr, indices, data, weights, twins, originals, g, paths):
+def exponential_paths(indptr, indices, data, w, twins, originals, g, paths):
     """Path of least exponential loss of each row."""
-    n_columns = weights.bias.size
+    n_columns = w.bias.size
     n_edges = n_columns + twins.size
-    lows, highs = row_buffers(indptr)
+    longest = longest_row(indptr)
+    lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    spans = np.empty(longest, np.int64)
     columns = np.empty(n_columns, np.float32)
     margins = np.empty(n_edges, np.float32)
     costs = np.empty(n_edges, np.float32)
     best = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
-        find_features(indices, start, stop, weights, lows, highs)
-        for block in range(weights.column_starts.size - 1):
-            at = weights.column_starts[block]
-            block_margins(data, start, stop - start, lows, highs, weights, block, columns, at)
+        find_features(indices, start, stop, w.slots, lows, highs, spans)
+        at = np.int64(0)
+        for block in range(w.column_starts.size - 1):
+            at += block_margins(
+                data,
+                start,
+                stop - start,
+                lows,
+                highs,
+                spans,
+                w.column_starts,
+                w.bias,
+                w.homes,
+                w.table,
+                w.entry_starts,
+                w.columns,
+                w.values,
+                block,
+                columns,
+                at,
+            )
         for j in range(n_columns):
-            margins[weights.edges[j]] = columns[j]
+            margins[w.edges[j]] = columns[j]
         for t in range(twins.size):
             margins[twins[t]] = margins[originals[t]]
         largest = np.float32(0)

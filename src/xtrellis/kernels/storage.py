@@ -7,7 +7,7 @@ them is not zero; else as a list of columns and values.
 import numpy as np
 
 from ._jit import kernel
-from .lazy import hash_feature
+from .blocks import FIRST_SPAN, HIGH, LOW, SLOT_WORDS, SPAN_BITS, hash_feature
 
 
 @kernel
@@ -88,36 +88,45 @@ def prune_entries(
 def rank_features(features, slots, seen, ranks):
     """Number the distinct features in the order in which they appear; returns how many.
 
-    ``slots`` is a hash table of a power of two of entries, all -1; ``seen[r]`` is the feature with
-    rank r.
+    ``slots`` is a hash table with a power of two of slots, whose first words are -1; ``seen[r]``
+    takes the slot of the feature with rank r.
     """
-    mask = slots.size - 1
+    mask = slots.size // SLOT_WORDS - 1
     n_seen = 0
     for p in range(features.size):
         slot = hash_feature(features[p]) & mask
-        while slots[slot] >= 0 and seen[slots[slot]] != features[p]:
+        while slots[slot * SLOT_WORDS] >= 0 and slots[slot * SLOT_WORDS] != features[p]:
             slot = (slot + 1) & mask
-        if slots[slot] < 0:
-            slots[slot] = n_seen
-            seen[n_seen] = features[p]
+        if slots[slot * SLOT_WORDS] < 0:
+            slots[slot * SLOT_WORDS] = features[p]
+            slots[slot * SLOT_WORDS + LOW] = n_seen  # for now
+            seen[n_seen] = slot
             n_seen += 1
-        ranks[p] = slots[slot]
+        ranks[p] = slots[slot * SLOT_WORDS + LOW]
     return n_seen
 
 
 @kernel
-def fill_directory(ranks, feature_starts, first, last, homes, spots, table):
+def fill_directory(ranks, seen, in_table, first, feature_starts, entry_starts, slots, homes, table):
     """List the blocks of every feature, in order.
 
-    The list of feature r starts at ``first[r]``, where ``last[r]`` is, too, to begin with; one
-    whose ``last`` is -1 has a line of the table, from ``first[r]`` on, with a place for each block.
+    The list of feature r starts at ``first[r]``, or its line of the table does if ``in_table[r]``.
     """
+    for r in range(seen.size):
+        slot = seen[r] * SLOT_WORDS
+        slots[slot + LOW] = first[r]
+        slots[slot + HIGH] = -1 if in_table[r] else first[r]
     for block in range(feature_starts.size - 1):
         for p in range(feature_starts[block], feature_starts[block + 1]):
             rank = ranks[p]
-            if last[rank] < 0:
+            slot = seen[rank] * SLOT_WORDS
+            span = (entry_starts[p] << SPAN_BITS) + (entry_starts[p + 1] - entry_starts[p])
+            if block == 0:
+                slots[slot + FIRST_SPAN] = span
+            elif in_table[rank]:
                 table[first[rank] + block] = p
             else:
-                homes[last[rank]] = block
-                spots[last[rank]] = p
-                last[rank] += 1
+                at = slots[slot + HIGH]
+                homes[2 * at] = block
+                homes[2 * at + 1] = span
+                slots[slot + HIGH] = at + 1

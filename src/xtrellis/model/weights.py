@@ -47,10 +47,12 @@ class WeightArrays(NamedTuple):
     columns : ndarray of uint16
         Column of each entry within its block.
     values : ndarray of float32
-    seen, first, last, homes, spots, table, slots
-        The directory: feature ``seen[r]``, found by way of the hash table ``slots``, has weights in
-        the blocks ``homes[first[r]:last[r]]``, and ``spots`` says where. One that is in many blocks
-        has a line of the table instead, ``table[first[r] + block]``, and a ``last`` of -1.
+    slots, homes, table
+        The directory. ``slots`` is a hash table of features; a slot has the feature, where its list
+        in ``homes`` starts and stops, and its span in block 0 (``kernels.blocks`` says what a span
+        is). The list has pairs of a block and the span there. A feature that is in many blocks has
+        a line of the table instead, with its place in ``entry_starts`` for each block, and its list
+        stops at -1.
     """
 
     vertex_starts: IntArray
@@ -61,13 +63,9 @@ class WeightArrays(NamedTuple):
     entry_starts: IntArray
     columns: npt.NDArray[np.uint16]
     values: Float32Array
-    seen: IntArray
-    first: IntArray
-    last: IntArray
-    homes: npt.NDArray[np.int32]
-    spots: npt.NDArray[np.int32]
+    slots: IntArray
+    homes: IntArray
     table: npt.NDArray[np.int32]
-    slots: npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,9 @@ class EdgeWeights:
     @property
     def n_seen(self) -> int:
         """Number of features that have weights."""
-        return len(self.arrays.seen)
+        from ..kernels.blocks import SLOT_WORDS
+
+        return int(np.count_nonzero(self.arrays.slots[::SLOT_WORDS] >= 0))
 
     @property
     def nbytes(self) -> int:
@@ -207,24 +207,35 @@ class EdgeWeights:
     def arrays(self) -> WeightArrays:
         """The weights and their directory, as the kernels take them."""
         from ..kernels import storage
+        from ..kernels.blocks import SLOT_WORDS
 
         n_pairs = len(self.features)
         most = min(n_pairs, self.n_features)
-        slots = np.full(2 ** int(np.ceil(np.log2(2 * most + 2))), -1, np.int32)
+        slots = np.zeros((2 ** int(np.ceil(np.log2(4 / 3 * most + 2))), SLOT_WORDS), np.int64)
+        slots[:, 0] = -1
         seen, ranks = np.empty(most, np.int64), np.empty(n_pairs, np.int32)
         features = self.features.astype(np.int64, copy=False)
-        n_seen = storage.rank_features(features, slots, seen, ranks)
-        counts = np.bincount(ranks, minlength=n_seen)
+        n_seen = storage.rank_features(features, slots.ravel(), seen, ranks)
         n_blocks = len(self.column_starts) - 1
+        counts = np.bincount(ranks[self.feature_starts[min(1, n_blocks)] :], minlength=n_seen)
         n_filled = int(np.count_nonzero(np.diff(self.feature_starts)))
         # Not n_filled alone: few blocks with weights among very many would make a vast table.
         in_table = counts > IN_TABLE_ABOVE * max(n_filled, n_blocks // 4)
         listed = np.where(in_table, 0, counts)
         first = np.where(in_table, n_blocks * (np.cumsum(in_table) - 1), np.cumsum(listed) - listed)
-        last = np.where(in_table, -1, first)
-        homes, spots = np.empty(listed.sum(), np.int32), np.empty(listed.sum(), np.int32)
+        homes = np.empty(2 * listed.sum(), np.int64)
         table = np.full(n_blocks * np.count_nonzero(in_table), -1, np.int32)
-        storage.fill_directory(ranks, self.feature_starts, first, last, homes, spots, table)
+        storage.fill_directory(
+            ranks,
+            seen[:n_seen],
+            in_table,
+            first,
+            self.feature_starts,
+            self.entry_starts,
+            slots.ravel(),
+            homes,
+            table,
+        )
         return WeightArrays(
             self.vertex_starts,
             self.column_starts,
@@ -234,21 +245,17 @@ class EdgeWeights:
             self.entry_starts,
             self.columns,
             self.values,
-            seen[:n_seen].copy(),
-            first,
-            last,
+            slots.ravel(),
             homes,
-            spots,
             table,
-            slots,
         )
 
     def margins(self, X: Any) -> Float32Array:
         """Margins of CSR rows with float32 data: ``X W + bias``, (n, n_edges)."""
-        from ..kernels import lazy
+        from ..kernels import blocks
 
         out = np.empty((X.shape[0], self.n_edges), np.float32)
-        lazy.all_margins(X.indptr, X.indices, X.data, self.arrays, out)
+        blocks.all_margins(X.indptr, X.indices, X.data, self.arrays, out)
         for column, features, estimator in self.nonlinear:
             out[:, self.edges[column]] = estimator.decision_function(X[:, features])
         if len(self.twins[0]):
@@ -257,9 +264,9 @@ class EdgeWeights:
 
     def vertex_margins(self, X: Any, vertices: IntArray, out: Float32Array) -> None:
         """Margins of the edges that leave one vertex per row, into the first columns of ``out``."""
-        from ..kernels import lazy
+        from ..kernels import blocks
 
-        lazy.vertex_margins(X.indptr, X.indices, X.data, self.arrays, vertices, out)
+        blocks.vertex_margins(X.indptr, X.indices, X.data, self.arrays, vertices, out)
         column_of = {int(column): (features, each) for column, features, each in self.nonlinear}
         for vertex in np.unique(vertices) if column_of else ():
             rows = np.flatnonzero(vertices == vertex)

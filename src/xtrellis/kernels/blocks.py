@@ -1,0 +1,187 @@
+"""Margins of blocks: where a row's features have weights, and the sums of these.
+
+Weights are stored block by block; :class:`~xtrellis.model.weights.WeightArrays` describes the
+arrays. A span is where a feature's entries in a block are: their start times 2^17 plus their
+number, or 0 if there are none. All spans of a block are looked up before the first entry is read,
+so that the processor fetches several at once instead of waiting for each.
+"""
+
+import numpy as np
+
+from ._jit import kernel, part
+
+# No sum may be reordered: a margin must be the same number in every kernel.
+FIXED = {"contract", "nsz", "nnan"}
+
+SPAN_BITS = 17  # of a span, for the number of entries: at most 2^16
+FEATURE, LOW, HIGH, FIRST_SPAN, SLOT_WORDS = 0, 1, 2, 3, 4  # words of a slot of the directory
+
+
+@part
+def hash_feature(feature):
+    """Scrambled number of a feature; neighbours end far apart."""
+    return np.int64((np.uint64(feature) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32))
+
+
+@part
+def find_features(indices, start, stop, slots, lows, highs, spans):
+    """Where the directory lists the blocks of each of a row's features; their spans in block 0.
+
+    A high of -1 stands for a feature with a line of the table. One without weights has an empty
+    list.
+    """
+    mask = slots.size // SLOT_WORDS - 1
+    for p in range(start, stop):
+        feature = indices[p]
+        slot = hash_feature(feature) & mask
+        while slots[slot * SLOT_WORDS] != feature and slots[slot * SLOT_WORDS] >= 0:
+            slot = (slot + 1) & mask
+        lows[p - start] = slots[slot * SLOT_WORDS + LOW]
+        highs[p - start] = slots[slot * SLOT_WORDS + HIGH]
+        spans[p - start] = slots[slot * SLOT_WORDS + FIRST_SPAN]
+
+
+@part
+def find_spans(n, lows, highs, homes, table, entry_starts, block, spans):
+    """Spans of a row's n features in any block but the first."""
+    for p in range(n):
+        low, high = lows[p], highs[p]
+        span = np.int64(0)
+        if high < 0:
+            spot = table[low + block]
+            if spot >= 0:
+                start = entry_starts[spot]
+                span = (start << SPAN_BITS) + (entry_starts[spot + 1] - start)
+        else:
+            while high - low > 8:
+                middle = (low + high) >> 1
+                if homes[2 * middle] <= block:
+                    low = middle
+                else:
+                    high = middle
+            for q in range(low, high):
+                if homes[2 * q] == block:
+                    span = homes[2 * q + 1]
+        spans[p] = span
+
+
+@part(fastmath=FIXED)
+def add_entries(data, start, n, spans, columns, values, width, margins, at):
+    """Add the weights of a row's features in a block, times their values, to its margins."""
+    for p in range(n):
+        first, count = spans[p] >> SPAN_BITS, spans[p] & (2**SPAN_BITS - 1)
+        x = data[start + p]
+        if count == width:
+            for j in range(width):
+                margins[at + j] += x * values[first + j]
+        else:
+            for e in range(first, first + count):
+                margins[at + columns[e]] += x * values[e]
+
+
+@part(fastmath=FIXED)
+def block_margins(
+    data,
+    start,
+    n,
+    lows,
+    highs,
+    spans,
+    column_starts,
+    bias,
+    homes,
+    table,
+    entry_starts,
+    columns,
+    values,
+    block,
+    margins,
+    at,
+):
+    """Margins of one block's edges for a row: ``bias + x W``, into ``margins[at:]``; their number.
+
+    (Named tuples would be tidier. But a tuple's arrays are counted in and out at every call.)
+    """
+    first = column_starts[block]
+    width = column_starts[block + 1] - first
+    for j in range(width):
+        margins[at + j] = bias[first + j]
+    if block > 0:
+        find_spans(n, lows, highs, homes, table, entry_starts, block, spans)
+    add_entries(data, start, n, spans, columns, values, width, margins, at)
+    return width
+
+
+@part
+def longest_row(indptr):
+    """Number of features of the longest row, but at least one."""
+    longest = 1
+    for i in range(indptr.size - 1):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    return longest
+
+
+@kernel(fastmath=FIXED)
+def all_margins(indptr, indices, data, w, out):
+    """Margins of all edges for all rows."""
+    longest = longest_row(indptr)
+    lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    spans = np.empty(longest, np.int64)
+    margins = np.empty(w.bias.size, np.float32)
+    for i in range(indptr.size - 1):
+        start, stop = indptr[i], indptr[i + 1]
+        find_features(indices, start, stop, w.slots, lows, highs, spans)
+        at = np.int64(0)
+        for block in range(w.column_starts.size - 1):
+            at += block_margins(
+                data,
+                start,
+                stop - start,
+                lows,
+                highs,
+                spans,
+                w.column_starts,
+                w.bias,
+                w.homes,
+                w.table,
+                w.entry_starts,
+                w.columns,
+                w.values,
+                block,
+                margins,
+                at,
+            )
+        for j in range(at):
+            out[i, w.edges[j]] = margins[j]
+
+
+@kernel(fastmath=FIXED)
+def vertex_margins(indptr, indices, data, w, vertices, out):
+    """Margins of one vertex's edges for each row; beyond its last edge, ``out`` stays as it is."""
+    longest = longest_row(indptr)
+    lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    spans = np.empty(longest, np.int64)
+    starts = w.vertex_starts
+    for i in range(indptr.size - 1):
+        start, stop = indptr[i], indptr[i + 1]
+        find_features(indices, start, stop, w.slots, lows, highs, spans)
+        at = np.int64(0)
+        for block in range(starts[vertices[i]], starts[vertices[i] + 1]):
+            at += block_margins(
+                data,
+                start,
+                stop - start,
+                lows,
+                highs,
+                spans,
+                w.column_starts,
+                w.bias,
+                w.homes,
+                w.table,
+                w.entry_starts,
+                w.columns,
+                w.values,
+                block,
+                out[i],
+                at,
+            )
