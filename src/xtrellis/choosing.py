@@ -1,4 +1,4 @@
-"""How ``fit`` chooses the order of the classes and C: by weights trained without held-out rows.
+"""How ``fit`` chooses the order of the classes, C and the width, by rows held out of training.
 
 The candidates, and the rule by which one is taken, are in ``selection.settings``.
 """
@@ -24,10 +24,13 @@ from .selection.settings import (
     HIGHER,
     LOWER,
     ORDERS,
+    STEP,
+    WIDER,
     Selection,
     Trial,
     choose,
-    is_good,
+    is_dominated,
+    is_worth_it,
     trial_of,
 )
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from .fitting import LabelledRows
 
 _ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
+_ROUGH = 5  # times the tolerance, for trials
 _FLOOR = 0.01  # of a block's largest weight: smaller ones are dropped when the block is finished
 
 
@@ -68,6 +72,14 @@ class Engine:
         ours = isinstance(self.estimator.assignment, str)
         ours = ours and self.estimator.assignment == "similarity"
         return ORDERS if ours and self.chooses and self._training == "local" else ORDERS[:1]
+
+    @property
+    def wider(self) -> list[int]:
+        """Further slice widths to choose from: none, if the width is given."""
+        width, n_classes = self.trellis.slice_width, self.trellis.n_classes
+        ours = self.estimator.slice_width is None and len(self.orders) > 1
+        wider = [int(times * width) for times in WIDER]
+        return [each for each in wider if ours and each <= n_classes // 4]
 
     def assignment(self, order: Any) -> PathAssignment:
         """Which class is which path."""
@@ -113,42 +125,85 @@ class Engine:
 class Candidate:
     """A model trained without the held-out rows, its learner, and what these rows say of it."""
 
+    engine: Engine
     model: TrellisModel
     learner: Learner
     trial: Trial
 
 
-def select_settings(engine: Engine) -> tuple[Candidate, Selection]:
-    """The best order of the classes at one C; then the best C.
+class Contest:
+    """Trials of settings, one after the other; only models that may still be chosen are kept."""
 
-    C goes up by steps of about three while that keeps the log loss good, and down if the first step
-    up does not.
-    """
-    candidates = [
-        _try_out(engine, engine.assignment(order), order, FIRST_C) for order in engine.orders
-    ]
-    first = _best(candidates)
-    found = [first]
-    for steps in (HIGHER, LOWER):
-        for C in steps:
-            found.append(_try_out(engine, first.model.assignment, first.trial.order, C))
-            if not is_good(found[-1].trial, [each.trial for each in found]):
-                break
-        if len(found) > 2:  # higher values were good: lower ones are not
+    def __init__(self) -> None:
+        self.trials: list[Trial] = []
+        self.left: list[Candidate] = []
+
+    def enter(self, engine: Engine, assignment: PathAssignment, order: str, C: float) -> Trial:
+        """Try out settings."""
+        new = _try_out(engine, assignment, order, C)
+        self.trials.append(new.trial)
+        if not any(is_dominated(new.trial, each.trial) for each in self.left):
+            self.left = [each for each in self.left if not is_dominated(each.trial, new.trial)]
+            self.left.append(new)
+        return new.trial
+
+    @property
+    def best(self) -> Candidate:
+        """The one to choose of those so far."""
+        return self.left[choose([each.trial for each in self.left])]
+
+    def selection(self) -> Selection:
+        """What was chosen, and all that was tried."""
+        best = self.best.trial
+        return Selection(best.order, best.C, best.slice_width, tuple(self.trials))
+
+
+def select_settings(engine: Engine) -> tuple[Candidate, Selection]:
+    """The best order of the classes at one C; then the best C; then the best width."""
+    contest = Contest()
+    for order in engine.orders:
+        contest.enter(engine, engine.assignment(order), order, FIRST_C)
+    contest.left = [contest.best]
+    _climb(contest)
+    contest.left = [contest.best]
+    _widen(contest, engine)
+    return contest.best, contest.selection()
+
+
+def _climb(contest: Contest) -> None:
+    """Raise C while the log loss falls clearly; lower it if the first step up does not help."""
+    first = contest.best
+    settings = first.engine, first.model.assignment, first.trial.order
+    least = first.trial.log_loss
+    for C in HIGHER:
+        loss = contest.enter(*settings, C).log_loss
+        falls, least = loss < (1 - STEP) * least, min(loss, least)
+        if not falls:
             break
-    best = _best(found)
-    trials = [each.trial for each in (*candidates, *found[1:])]
-    return best, Selection(best.trial.order, best.trial.C, tuple(trials))
+    if least == first.trial.log_loss:
+        for C in LOWER:
+            contest.enter(*settings, C)
+
+
+def _widen(contest: Contest, engine: Engine) -> None:
+    """Take wider slices while held-out rows clearly gain."""
+    for width in engine.wider:
+        narrow = contest.best
+        wide = replace(engine, trellis=Trellis(engine.trellis.n_classes, width))
+        order, C = narrow.trial.order, narrow.trial.C
+        trial = contest.enter(wide, wide.assignment(order), order, C)
+        if not is_worth_it(trial, narrow.trial, len(engine.sample.y_encoded)):
+            contest.left = [narrow]
+            return
+        contest.left = [each for each in contest.left if each.engine is wide]
 
 
 def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -> Candidate:
     """Train with these settings, without the held-out rows."""
     assert isinstance(engine.learner, LinearSVM)
     learner = replace(engine.learner, C=C)
-    weights = engine.train_before(engine.rows(assignment), learner)
+    # A rougher solution ranks the settings as well, in two thirds of the time.
+    rough = replace(learner, tolerance=_ROUGH * learner.tolerance)
+    weights = engine.train_before(engine.rows(assignment), rough)
     model, _ = calibrated(engine.estimator, engine.model(assignment, weights), engine.sample)
-    return Candidate(model, learner, trial_of(order, C, model, engine.sample))
-
-
-def _best(candidates: list[Candidate]) -> Candidate:
-    return candidates[choose([each.trial for each in candidates])]
+    return Candidate(engine, model, learner, trial_of(order, C, model, engine.sample))

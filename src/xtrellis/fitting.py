@@ -253,7 +253,8 @@ def _train_and_calibrate(
     selection, before = None, None
     if engine.chooses:
         chosen, selection = select_settings(engine)
-        model, learner, before = chosen.model, chosen.learner, chosen.model.weights
+        engine, model, learner = chosen.engine, chosen.model, chosen.learner
+        before = model.weights
         rows = engine.rows(model.assignment, np.zeros_like(held_out))  # all are trained on
     else:
         assignment = engine.assignment(engine.orders[0])

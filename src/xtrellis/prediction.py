@@ -21,7 +21,7 @@ from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
 from .decoding.calibration import Tempered
-from .decoding.confidence import N_BEST, BestPaths, level_off
+from .decoding.confidence import N_BEST, N_JUDGED, BestPaths, level_off, losses_in_bits
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import (
@@ -37,6 +37,7 @@ from .graph.codebook import Code
 from .graph.trellis import Trellis
 from .model.weights import EdgeWeights
 
+_ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
 
 
@@ -249,7 +250,7 @@ class TrellisModel:
             part = slice(*cut)
             paths[part], log_p[part] = find(canonical_csr(X[part]), k)
 
-        size = max(64, _CHUNK // self.trellis.n_edges)
+        size = _ROWS if self.is_lazy else max(64, _CHUNK // self.trellis.n_edges)
         cuts = [*range(0, n_rows, size), n_rows]
         in_threads(fill, pairwise(cuts), n_jobs)
         return self.assignment.class_of_path[paths], log_p
@@ -259,6 +260,9 @@ class TrellisModel:
         assert isinstance(self.calibration, BestPaths)
         paths, costs, logs = self.ranked(X, max(k, min(N_BEST, self.n_classes)))
         log_p = self.calibration.log_probabilities(costs, logs, self.n_classes)
+        if k > N_BEST:  # of those beyond, cost and probability may differ
+            order = np.argsort(-log_p, axis=1, kind="stable")
+            paths, log_p = (np.take_along_axis(each, order, axis=1) for each in (paths, log_p))
         return paths[:, :k], log_p[:, :k]
 
     def _best_of_all(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
@@ -275,12 +279,9 @@ class TrellisModel:
 
     def log_loss(self, X: Any, y_encoded: IntArray, sample_weight: Any = None) -> float:
         """Mean of -log2 p(true class); classes beyond the 20 best share what those leave."""
-        k = min(20, self.n_classes)
-        best, log_p = self.top_k(X, k)
+        best, log_p = self.top_k(X, min(N_JUDGED, self.n_classes))
         hits = best == y_encoded[:, np.newaxis]
-        left = np.maximum(1 - np.exp(log_p).sum(axis=1), 1e-12) / max(self.n_classes - k, 1)
-        own = np.where(hits.any(axis=1), np.where(hits, log_p, 0).sum(axis=1), np.log(left))
-        return float(-np.average(own, weights=sample_weight) / np.log(2))
+        return float(np.average(losses_in_bits(log_p, hits, self.n_classes), weights=sample_weight))
 
     def log_probabilities(self, X: Any) -> npt.NDArray[np.float64]:
         """Log-probabilities of all classes, (n, n_classes)."""

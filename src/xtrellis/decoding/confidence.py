@@ -25,6 +25,7 @@ from .._checks import check_positive
 Floats = npt.NDArray[np.float64]
 
 N_BEST = 5
+N_JUDGED = 20  # best paths whose probabilities a log loss looks at
 _PRIOR = 5.0  # rows that speak for T = 1 and R = 10, so that few rows cannot mislead
 _LEAST = 1e-12
 
@@ -78,7 +79,7 @@ class BestPaths:
             unlisted = np.maximum(left - np.exp(others).sum(axis=1), 0)
             room = np.maximum((n_paths - logs.shape[1]) * best[:, -1] - unlisted, 0)
             level_off(others, np.log(best[:, -1]), room)
-            return np.concatenate([np.log(best), -np.sort(-others, axis=1)], axis=1)
+            return np.concatenate([np.log(best), others], axis=1)
 
 
 def level_off(log_p: Floats, highest: Floats, room_beyond: Floats | None = None) -> None:
@@ -119,3 +120,14 @@ def fit_best_paths(
     found = minimize(loss, start, method="Nelder-Mead", options={"xatol": 0.01, "fatol": 1e-6})
     temperature, rest = np.exp(np.clip(found.x, -6, 12))
     return BestPaths(float(temperature), float(rest))
+
+
+def losses_in_bits(log_p: Floats, hits: npt.NDArray[np.bool_], n_paths: int) -> Floats:
+    """-log2 p(true path) of each row; paths beyond the listed ones share what those leave.
+
+    ``hits`` says which of the listed paths is the true one, if any.
+    """
+    n_others = max(n_paths - log_p.shape[1], 1)
+    left = np.maximum(1 - np.exp(log_p).sum(axis=1), _LEAST) / n_others
+    own = np.where(hits.any(axis=1), np.where(hits, log_p, 0).sum(axis=1), np.log(left))
+    return np.asarray(-own / np.log(2))

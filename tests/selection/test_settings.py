@@ -1,0 +1,39 @@
+"""The rules by which ``fit`` chooses among settings it has tried."""
+
+import pytest
+
+from xtrellis.selection.settings import Trial, choose, is_dominated, is_good, is_worth_it
+
+
+def trial(log_loss, accuracy, slice_width=40):
+    return Trial("plain", 1.0, slice_width, log_loss, accuracy, 0.95)
+
+
+def test_the_most_accurate_of_the_likely_ones_is_chosen():
+    trials = [trial(1.0, 0.80), trial(1.005, 0.81), trial(1.2, 0.85)]
+    assert [is_good(each, trials) for each in trials] == [True, True, False]
+    assert choose(trials) == 1
+
+
+def test_of_equal_ones_the_first_is_chosen():
+    assert choose([trial(1.0, 0.8), trial(0.999, 0.8), trial(1.0, 0.8)]) == 0
+
+
+def test_one_that_is_dominated_would_never_be_chosen():
+    assert is_dominated(trial(1.0, 0.8), by=trial(0.9, 0.8))
+    assert not is_dominated(trial(1.0, 0.81), by=trial(0.9, 0.8))
+    assert not is_dominated(trial(0.8, 0.7), by=trial(0.9, 0.8))
+
+
+@pytest.mark.parametrize(
+    ("gain", "log_loss", "n_rows", "expected"),
+    [
+        (0.006, 1.0, 5_000, True),
+        (0.006, 1.0, 500, False),  # so few rows differ by as much through chance
+        (0.002, 1.0, 10**6, False),  # real, but not worth the training
+        (0.006, 1.1, 5_000, False),  # more often right, but less sure of the truth
+    ],
+)
+def test_a_wider_trellis_must_earn_its_width(gain, log_loss, n_rows, expected):
+    wide = trial(log_loss, 0.8 + gain, slice_width=80)
+    assert is_worth_it(wide, trial(1.0, 0.8), n_rows) is expected
