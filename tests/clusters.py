@@ -4,9 +4,14 @@ import os
 import signal
 import threading
 import time
+import uuid
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+
+from xtrellis.learning import LinearSVM
 
 
 @contextmanager
@@ -27,8 +32,27 @@ def bits(classifier):
     model = classifier.model_
     weights = model.weights
     arrays = (weights.edges, weights.bias, weights.features, weights.columns, weights.values)
-    parts = [model.assignment.path_of_class, model.classes, *arrays]
-    return [part.tobytes() for part in parts] + [repr(model.loss), repr(model.calibration)]
+    found = [part.tobytes() for part in (model.assignment.path_of_class, *arrays)]
+    return [*found, model.classes.tolist(), repr(model.loss), repr(model.calibration)]
+
+
+def slow_svm(folder, seconds):
+    """An SVM that takes its time, and leaves a file for each block that it begins.
+
+    Its class is made here so that it is sent to the workers by value: they cannot import tests.
+    """
+
+    @dataclass
+    class SlowSVM(LinearSVM):
+        folder: str = ""
+        seconds: float = 0.0
+
+        def start(self, block):
+            Path(self.folder, f"{os.getpid()}-{uuid.uuid4().hex}").touch()
+            time.sleep(self.seconds)
+            return super().start(block)
+
+    return SlowSVM(folder=str(folder), seconds=seconds)
 
 
 def worker_pids(client):

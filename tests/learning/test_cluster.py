@@ -4,15 +4,12 @@ import importlib
 import os
 import signal
 import time
-import uuid
-from dataclasses import dataclass
-from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
 
-from clusters import bits, killing, local_cluster, worker_pids
+from clusters import bits, killing, local_cluster, slow_svm, worker_pids
 from samples import topics
 from xtrellis import TrellisClassifier
 from xtrellis.graph import Trellis
@@ -27,25 +24,6 @@ from xtrellis.learning.training import BLOCK_BYTES
 def client():
     with local_cluster() as client:
         yield client
-
-
-def slow_svm(folder, seconds):
-    """An SVM that takes its time, and leaves a file for each block that it begins.
-
-    Its class is made here so that it is sent to the workers by value: they cannot import tests.
-    """
-
-    @dataclass
-    class SlowSVM(LinearSVM):
-        folder: str = ""
-        seconds: float = 0.0
-
-        def start(self, block):
-            Path(self.folder, f"{os.getpid()}-{uuid.uuid4().hex}").touch()
-            time.sleep(self.seconds)
-            return super().start(block)
-
-    return SlowSVM(folder=str(folder), seconds=seconds)
 
 
 def a_plan():
