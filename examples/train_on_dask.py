@@ -5,6 +5,8 @@
 Here the cluster is two processes on this machine; with `Client("scheduler:8786")` it is yours.
 """
 
+from itertools import pairwise
+
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
@@ -17,7 +19,7 @@ from xtrellis.text import TextFeatures
 def in_partitions(X, y, n_parts):
     """Rows and labels as Dask arrays; yours would be read from files by the workers."""
     cuts = np.linspace(0, X.shape[0], n_parts + 1).astype(int)
-    parts = [slice(start, stop) for start, stop in zip(cuts, cuts[1:], strict=False)]
+    parts = [slice(start, stop) for start, stop in pairwise(cuts)]
     rows = [da.from_array(X[part], asarray=False, chunks=-1) for part in parts]
     labels = [da.from_array(y[part], chunks=-1) for part in parts]
     return da.concatenate(rows), da.concatenate(labels)
