@@ -16,7 +16,7 @@ ORDER = [
     {"classifier", "ltls"},
     {"fitting"},
     {"choosing"},
-    {"held_out"},
+    {"held_out", "resuming"},
     {"base", "prediction"},
     {"selection"},
     {"learning", "decoding"},

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from .._arrays import IntArray
 from ..graph.trellis import Trellis
+from ..model.weights import FinishedBlock
 from .learners import Block, Learner
 from .rows import TrainingRows
 
@@ -41,6 +42,32 @@ class Plan:
     rows: IntArray | None = None
     work: float = 0.0
     vertex: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BlockResult:
+    """What training a block gives.
+
+    Attributes
+    ----------
+    finished : FinishedBlock
+    before : FinishedBlock or None
+        The same, trained without the rows that are held out, if there are any.
+    losses, seconds : list of float
+        Of each epoch over all rows.
+    shortfall : float
+        Share of the objective that further epochs could still remove.
+    """
+
+    finished: FinishedBlock
+    before: FinishedBlock | None
+    losses: list[float]
+    seconds: list[float]
+    shortfall: float
+
+    def __sizeof__(self) -> int:
+        """What a cluster plans its memory by."""
+        return self.finished.nbytes + (self.before.nbytes if self.before is not None else 0)
 
 
 def plan_blocks(

@@ -24,7 +24,15 @@ from sklearn.exceptions import ConvergenceWarning
 from .._arrays import Float32Array, IntArray
 from ..graph.trellis import Trellis
 from ..model.weights import EdgeWeights, FinishedBlock, finish_block, gather_blocks
-from .blocks import Plan, Training, all_edge_groups, make_block, plan_blocks, twin_edges
+from .blocks import (
+    BlockResult,
+    Plan,
+    Training,
+    all_edge_groups,
+    make_block,
+    plan_blocks,
+    twin_edges,
+)
 from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 from .workers import in_parallel
@@ -118,32 +126,6 @@ class RunningBlock:
         if floor and not isinstance(weights, list):
             threshold = floor * float(np.abs(weights).max(initial=0))
         return finish_block(self.plan.edges, rows.features[self.features], weights, bias, threshold)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockResult:
-    """What training a block gives.
-
-    Attributes
-    ----------
-    finished : FinishedBlock
-    before : FinishedBlock or None
-        The same, trained without the rows that are held out, if there are any.
-    losses, seconds : list of float
-        Of each epoch over all rows.
-    shortfall : float
-        Share of the objective that further epochs could still remove.
-    """
-
-    finished: FinishedBlock
-    before: FinishedBlock | None
-    losses: list[float]
-    seconds: list[float]
-    shortfall: float
-
-    def __sizeof__(self) -> int:
-        """What a cluster plans its memory by."""
-        return self.finished.nbytes + (self.before.nbytes if self.before is not None else 0)
 
 
 def train_block(

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import cluster
 from .blocks import Plan
+from .checkpoint import stage_of
 from .rows import TrainingRows
 
 Settings = Callable[[int], tuple[Any, ...]]
@@ -24,14 +25,37 @@ def in_parallel(
     settings: Settings,
     n_jobs: int | None,
 ) -> Iterator[tuple[int, Any]]:
-    """Number of each block and ``function(rows, plan, *settings(number))``, as they are ready."""
+    """Number of each block and ``function(rows, plan, *settings(number))``, as they are ready.
+
+    Blocks that a checkpoint has come first; the others are kept in it when they are finished.
+    """
+    stage = stage_of(function, rows, plans, settings)
+    left = []
     # Largest first, so that no worker is left with a large one at the end.
-    order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
+    for index in sorted(range(len(plans)), key=lambda index: -plans[index].work):
+        result = stage.read(index) if stage is not None else None
+        if result is None:
+            left.append(index)
+        else:
+            yield index, result
+    for index, result in _trained(function, rows, plans, settings, left, n_jobs):
+        if stage is not None:
+            stage.write(index, result)
+        yield index, result
+
+
+def _trained(
+    function: Callable[..., Any],
+    rows: TrainingRows,
+    plans: Sequence[Plan],
+    settings: Settings,
+    order: Sequence[int],
+    n_jobs: int | None,
+) -> Iterator[tuple[int, Any]]:
     client = cluster.active_client()
     if client is not None:
-        yield from cluster.on_cluster(client, function, rows, plans, settings, order)
-        return
-    yield from _by_joblib(function, rows, plans, settings, order, n_jobs)
+        return cluster.on_cluster(client, function, rows, plans, settings, order)
+    return _by_joblib(function, rows, plans, settings, order, n_jobs)
 
 
 def _by_joblib(
