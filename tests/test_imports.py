@@ -12,11 +12,11 @@ ROOT = Path(xtrellis.__file__).parent
 
 # From the top to the bottom; modules of one line may import each other, if there is no cycle.
 ORDER = [
-    {"text", "ensemble"},
+    {"text", "ensemble", "dask"},
     {"classifier", "ltls"},
     {"fitting"},
     {"choosing"},
-    {"held_out"},
+    {"held_out", "resuming"},
     {"base", "prediction"},
     {"selection"},
     {"learning", "decoding"},

@@ -5,7 +5,9 @@ It holds no mathematics. It checks what it is given; ``fitting`` trains, and ``p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from types import MethodType
 from typing import Any, ClassVar, Self
@@ -30,6 +32,7 @@ from .learning.learners import Learner, get_learner
 from .learning.online import OnlineBlocks
 from .learning.rows import online_rows
 from .learning.training import History
+from .resuming import check_checkpoint, kept_blocks
 from .selection.settings import Selection
 from .selection.width_trials import WidthSelection
 from .selection.widths import select_slice_width
@@ -112,6 +115,10 @@ class TrellisClassifier(TrellisPredictor):
         ordered once more; 0 leaves them as they are. It helps classes with few rows, and takes
         several times as long to predict. "auto" re-ranks only if the held-out rows gain at least
         half a point of accuracy. Only for local training.
+    checkpoint : str, path or None, default=None
+        Folder that finished blocks are kept in while ``fit`` trains, so that a training that was
+        killed goes on where it was when it is started again, with the same result. It needs a
+        number for ``random_state``. When training succeeds, the folder is emptied.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -164,6 +171,7 @@ class TrellisClassifier(TrellisPredictor):
         **TrellisPredictor._saved_if_set,
         "selection_": Selection,
     }
+    _unsaved_settings = frozenset({"checkpoint"})  # a folder of the machine that trained
 
     def __init__(
         self,
@@ -183,6 +191,7 @@ class TrellisClassifier(TrellisPredictor):
         prune_threshold: float | str = "auto",
         weight_bits: int = 8,
         rerank: float | str = "auto",
+        checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -202,6 +211,7 @@ class TrellisClassifier(TrellisPredictor):
         self.prune_threshold = prune_threshold
         self.weight_bits = weight_bits
         self.rerank = rerank
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -241,6 +251,7 @@ class TrellisClassifier(TrellisPredictor):
         """
         with built_aside(self, fresh=True) as new:
             learner = check_settings(new)
+            check_checkpoint(new, learner)
             if new.slice_width == "auto":
                 new._fit_auto(X, y, sample_weight)
             else:
@@ -249,7 +260,8 @@ class TrellisClassifier(TrellisPredictor):
 
     def _fit(self, learner: Learner, X: Any, y: Any, sample_weight: Any) -> None:
         data = labelled_rows(self, X, y, sample_weight, self.class_weight)
-        fitted = fit_trellis(self, learner, data)
+        with kept_blocks(self, data):
+            fitted = fit_trellis(self, learner, data)
         self.model_, self.history_ = fitted.model, fitted.history
         self.held_out_loss_ = fitted.held_out_loss
         if fitted.selection is not None:
@@ -257,9 +269,13 @@ class TrellisClassifier(TrellisPredictor):
 
     def _fit_auto(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Take over what the classifier that width selection chooses has learned."""
-        selection = select_slice_width(
-            X, y, estimator=self, sample_weight=sample_weight, verbose=self.verbose
-        )
+        data = None
+        if self.checkpoint is not None:
+            data = labelled_rows(copy(self), X, y, sample_weight, self.class_weight)
+        with kept_blocks(self, data):
+            selection = select_slice_width(
+                X, y, estimator=self, sample_weight=sample_weight, verbose=self.verbose
+            )
         chosen: Any = selection.classifier
         self.model_, self.history_ = chosen.model_, chosen.history_
         self.held_out_loss_ = chosen.held_out_loss_

@@ -37,6 +37,7 @@ from .base import (
 )
 from .classifier import TrellisClassifier
 from .decoding.confidence import N_BEST
+from .learning.checkpoint import emptying_later, in_subfolder
 from .learning.pruning import Pruning, prune_together
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
@@ -142,10 +143,11 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
             members = self._new_members()
             X, y = validate_data(new, X, y, accept_sparse="csr", dtype=np.float32)
             rows = canonical_csr(X)
-            for member in members:
-                member.fit(rows, y, sample_weight)
-                # The same labels: held once.
-                member.model_ = replace(member.model_, classes=members[0].classes_)
+            with emptying_later():
+                for member in members:
+                    member.fit(rows, y, sample_weight)
+                    # The same labels: held once.
+                    member.model_ = replace(member.model_, classes=members[0].classes_)
             new.estimators_, new.classes_ = members, members[0].classes_
         return self
 
@@ -160,8 +162,11 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         rng = check_random_state(self.random_state)
         settings: dict[str, Any] = {} if self.n_jobs is None else {"n_jobs": self.n_jobs}
         return [
-            clone(estimator).set_params(random_state=int(rng.randint(2**31)), **settings)
-            for _ in range(self.n_estimators)
+            in_subfolder(
+                clone(estimator).set_params(random_state=int(rng.randint(2**31)), **settings),
+                str(number),
+            )
+            for number in range(self.n_estimators)
         ]
 
     # ------------------------------------------------------------------ prediction

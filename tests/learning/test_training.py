@@ -86,7 +86,7 @@ def test_training_does_not_touch_the_callers_data():
 
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_other_backends_of_joblib_change_nothing(early_stopping):
-    """Blocks write into memory that they share, whatever a caller prefers."""
+    """Processes are used if a caller asks for them; for early stopping, threads all the same."""
     X, y = topics()
     model = TrellisClassifier(5, early_stopping=early_stopping, random_state=0, n_jobs=2)
     expected = model.fit(X, y).predict_proba(X)

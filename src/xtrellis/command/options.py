@@ -89,6 +89,7 @@ def new_classifier(
     epochs: int | None,
     jobs: int,
     seed: int,
+    checkpoint: Path | None = None,
 ) -> Any:
     """Classifier of features that these options describe."""
     from .. import LTLSClassifier, TrellisClassifier
@@ -104,8 +105,12 @@ def new_classifier(
     if training is Training.joint:
         if b == "auto":
             raise typer.BadParameter("--training joint needs a number for --width, not auto")
+        if checkpoint is not None:
+            raise typer.BadParameter("--checkpoint does not apply to --training joint")
         common["epochs"] = 5 if epochs is None else epochs
         return LTLSClassifier(2 if b is None else b, **common)
+    if checkpoint is not None:
+        common["checkpoint"] = str(checkpoint)
     if training is Training.paper:
         return TrellisClassifier.paper(b if b is not None else 10, **common)
     if learner is not None:

@@ -64,6 +64,14 @@ def train(
     trellises: Annotated[
         int, typer.Option(min=1, help="Number of trellises, whose probabilities are averaged.")
     ] = 1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that finished parts are kept in: a training that was stopped or killed "
+            "goes on where it was. Emptied when the model is written.",
+            show_default=False,
+        ),
+    ] = None,
     words: Words = "1-2",
     characters: Characters = "0",
     min_df: MinDf = 1,
@@ -78,7 +86,7 @@ def train(
     check_output(model, rows, valid)
     if prune is not None and not 0 <= prune < 1:
         raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
-    classifier = new_classifier(training, width, learner, C, epochs, jobs, seed)
+    classifier = new_classifier(training, width, learner, C, epochs, jobs, seed, checkpoint)
     if trellises > 1:
         from ..ensemble import TrellisEnsemble
 
@@ -87,20 +95,7 @@ def train(
     estimator = classifier
     if data.first_feature is None:
         estimator = new_text_classifier(classifier, words, characters, min_df, hash_size)
-    threshold = None
-    if prune is not None and data.X_valid is None:
-        from ..learning.pruning import held_out_threshold
-
-        threshold = held_out_threshold(estimator, data.X, data.y, prune, seed)
-    seconds = _fit(estimator, data.X, data.y)
-    if prune is not None:
-        if threshold is None:
-            estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
-        else:
-            estimator.prune(threshold=threshold)
-    if data.first_feature is not None:
-        estimator.first_feature_ = data.first_feature
-    size = save_model(estimator, model)
+    seconds, size = _train_and_save(estimator, data, prune, seed, model)
     found = getattr(estimator, "classifier_", estimator)
     note(
         f"{count(len(data.y), 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "
@@ -113,6 +108,32 @@ def train(
         accuracy = float((estimator.predict(data.X_valid) == data.y_valid).mean())
         note(f"accuracy on {valid}: {accuracy:.2%}")
     note(f"{model}: {size_in_words(size)}")
+
+
+def _train_and_save(
+    estimator: Any, data: Any, prune: float | None, seed: int, model: Path
+) -> tuple[float, int]:
+    """Seconds of training, and the size of the model file.
+
+    What a checkpoint has is only removed when the model is on disk.
+    """
+    from ..learning.checkpoint import emptying_later
+
+    with emptying_later():
+        threshold = None
+        if prune is not None and data.X_valid is None:
+            from ..learning.pruning import held_out_threshold
+
+            threshold = held_out_threshold(estimator, data.X, data.y, prune, seed)
+        seconds = _fit(estimator, data.X, data.y)
+        if prune is not None:
+            if threshold is None:
+                estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
+            else:
+                estimator.prune(threshold=threshold)
+        if data.first_feature is not None:
+            estimator.first_feature_ = data.first_feature
+        return seconds, save_model(estimator, model)
 
 
 def _fit(estimator: Any, X: Any, y: Any) -> float:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from .._arrays import IntArray
 from ..graph.trellis import Trellis
+from ..model.weights import FinishedBlock
 from .learners import Block, Learner
 from .rows import TrainingRows
 
@@ -33,13 +34,40 @@ MAX_SHARE = 0.6  # of all the work in one block, whatever the number of workers
 class Plan:
     """A block to come: its edges, and which rows they learn from (None: all of them).
 
-    ``vertex`` is the same for blocks of the same vertex, which compete for its rows; -1 if none.
+    ``vertex`` is the one that the edges leave, if it is one: its slice (-1: the source) and its
+    number there.
     """
 
     edges: IntArray
     rows: IntArray | None = None
     work: float = 0.0
-    vertex: int = -1
+    vertex: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BlockResult:
+    """What training a block gives.
+
+    Attributes
+    ----------
+    finished : FinishedBlock
+    before : FinishedBlock or None
+        The same, trained without the rows that are held out, if there are any.
+    losses, seconds : list of float
+        Of each epoch over all rows.
+    shortfall : float
+        Share of the objective that further epochs could still remove.
+    """
+
+    finished: FinishedBlock
+    before: FinishedBlock | None
+    losses: list[float]
+    seconds: list[float]
+    shortfall: float
+
+    def __sizeof__(self) -> int:
+        """What a cluster plans its memory by."""
+        return self.finished.nbytes + (self.before.nbytes if self.before is not None else 0)
 
 
 def plan_blocks(
@@ -90,7 +118,7 @@ def _local_blocks(
         n_features = min(n_nonzeros, rows.X.shape[1])
         edges = vertex_edges(trellis, i, v)
         for part in _parts(edges, n_features, len(members), learner, block_bytes):
-            yield Plan(part, members, n_nonzeros * len(part), vertex_number(trellis, i, v))
+            yield Plan(part, members, n_nonzeros * len(part), (i, v))
 
 
 def vertex_rows(trellis: Trellis, rows: TrainingRows) -> Iterator[tuple[int, int, IntArray]]:
@@ -108,9 +136,12 @@ def vertex_rows(trellis: Trellis, rows: TrainingRows) -> Iterator[tuple[int, int
                 yield i, v, by_vertex[start:stop]
 
 
-def vertex_number(trellis: Trellis, index: int, vertex: int) -> int:
-    """Number of a vertex of slice ``index`` (-1: the source) among all vertices."""
-    return 0 if index < 0 else 1 + index * trellis.slice_width + vertex
+def block_rows(rows: TrainingRows, plan: Plan) -> IntArray | None:
+    """Rows of a planned block, found again from its vertex."""
+    if plan.vertex is None:
+        return None
+    i, v = plan.vertex
+    return np.arange(len(rows.paths)) if i < 0 else np.flatnonzero(rows.path_vertices[:, i] == v)
 
 
 def vertex_edges(trellis: Trellis, index: int, vertex: int) -> IntArray:

@@ -141,13 +141,16 @@ def held_out_threshold(
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
+    from .checkpoint import in_subfolder
+
     y = np.asarray(y)
     shuffled = np.random.RandomState(random_state).permutation(len(y))
     held_out, inside = np.sort(shuffled[: len(y) // 10]), np.sort(shuffled[len(y) // 10 :])
     held_out = held_out[np.isin(y[held_out], y[inside])]
     if len(held_out) == 0:
         raise ValueError("there are too few rows to hold some out: prune on validation rows")
-    model = clone(estimator).fit(_safe_indexing(X, inside), y[inside])
+    model = in_subfolder(clone(estimator), "threshold")
+    model.fit(_safe_indexing(X, inside), y[inside])
     model.prune(_safe_indexing(X, held_out), y[held_out], max_drop=max_drop)
     return float(getattr(model, "classifier_", model).pruning_.threshold)
 

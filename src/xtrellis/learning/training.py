@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +24,18 @@ from sklearn.exceptions import ConvergenceWarning
 from .._arrays import Float32Array, IntArray
 from ..graph.trellis import Trellis
 from ..model.weights import EdgeWeights, FinishedBlock, finish_block, gather_blocks
-from .blocks import Plan, Training, all_edge_groups, make_block, plan_blocks, twin_edges
+from .blocks import (
+    BlockResult,
+    Plan,
+    Training,
+    all_edge_groups,
+    make_block,
+    plan_blocks,
+    twin_edges,
+)
 from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
+from .workers import in_parallel
 
 BLOCK_BYTES = 96 * 2**20  # state of one block under way
 MAX_SHORTFALL = 0.05  # of the objective; accuracy hardly changes below
@@ -117,28 +126,6 @@ class RunningBlock:
         if floor and not isinstance(weights, list):
             threshold = floor * float(np.abs(weights).max(initial=0))
         return finish_block(self.plan.edges, rows.features[self.features], weights, bias, threshold)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockResult:
-    """What training a block gives.
-
-    Attributes
-    ----------
-    finished : FinishedBlock
-    before : FinishedBlock or None
-        The same, trained without the rows that are held out, if there are any.
-    losses, seconds : list of float
-        Of each epoch over all rows.
-    shortfall : float
-        Share of the objective that further epochs could still remove.
-    """
-
-    finished: FinishedBlock
-    before: FinishedBlock | None
-    losses: list[float]
-    seconds: list[float]
-    shortfall: float
 
 
 def train_block(
@@ -257,15 +244,16 @@ def train_before(
     """Weights of every edge, trained without the held-out rows."""
     plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
     epochs = epochs or learner.passes(sum(plan.work for plan in plans) or 1.0)
-    blocks = _in_parallel(
-        plans,
-        lambda index: (rows, plans[index], learner, epochs, _block_seed(seed, index), floor),
+    finished = in_parallel(
         train_block_before,
+        rows,
+        plans,
+        lambda index: (learner, epochs, _block_seed(seed, index), floor),
         n_jobs,
     )
-    finished = [block for _, block in blocks]
     constants = constant_margins(trellis, rows)
-    return gathered(trellis, training, finished, constants, rows.n_features)
+    blocks = [block for _, block in finished]
+    return gathered(trellis, training, blocks, constants, rows.n_features)
 
 
 def _train_blocks(
@@ -282,10 +270,11 @@ def _train_blocks(
     total_work = sum(plan.work for plan in plans) or 1.0
     epochs = epochs or learner.passes(total_work)
     results: dict[int, BlockResult] = {}
-    for index, result in _in_parallel(
-        plans,
-        lambda index: (rows, plans[index], learner, epochs, _block_seed(seed, index), floor),
+    for index, result in in_parallel(
         train_block,
+        rows,
+        plans,
+        lambda index: (learner, epochs, _block_seed(seed, index), floor),
         n_jobs,
     ):
         results[index] = result
@@ -293,24 +282,6 @@ def _train_blocks(
             pairs = max(_n_pairs(rows, plans[index]), 1)
             report(plans[index].work / total_work, result.losses[-1] / pairs)
     return [results[index] for index in range(len(plans))]
-
-
-def _in_parallel(
-    plans: Sequence[Plan],
-    arguments: Callable[[int], tuple[Any, ...]],
-    function: Callable[..., Any],
-    n_jobs: int | None,
-) -> Iterator[tuple[int, Any]]:
-    """Results of a function for all blocks, as they come, and the number of the block."""
-    from joblib import Parallel, delayed
-
-    # Largest first, so that no worker is left with a large one at the end.
-    order = sorted(range(len(plans)), key=lambda index: -plans[index].work)
-    # Threads share the rows; tasks share nothing that they write, so any backend would do.
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-    yield from zip(
-        order, parallel(delayed(function)(*arguments(index)) for index in order), strict=True
-    )
 
 
 class ResidentBlocks:

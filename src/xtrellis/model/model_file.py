@@ -106,6 +106,7 @@ class SavableMixin:
 
     _saved: ClassVar[dict[str, Any]] = {}
     _saved_if_set: ClassVar[dict[str, Any]] = {}
+    _unsaved_settings: ClassVar[frozenset[str]] = frozenset()  # parameters saved as None
 
     def save(self, path: PathLike) -> int:
         """Write the fitted model to one file; returns its size in bytes.
@@ -158,7 +159,9 @@ class SavableMixin:
 
         settings = {}
         for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
-            if isinstance(value, SavableMixin):
+            if name in self._unsaved_settings:
+                value = None
+            elif isinstance(value, SavableMixin):
                 value = clone(value)  # as it may be fitted
             elif hasattr(value, "__array__"):
                 value = np.asarray(value)
@@ -185,9 +188,9 @@ _TYPES = {
 _CODES = {dtype: code for code, dtype in _TYPES.items()}
 
 
-def write_file(file: BinaryIO, arrays: Arrays, facts: Facts) -> int:
+def write_file(file: BinaryIO, arrays: Arrays, facts: Facts, entry: str = ENTRY) -> int:
     """Write a safetensors file, the same bytes each time; returns their number."""
-    header: Facts = {"__metadata__": {ENTRY: json.dumps(facts, allow_nan=False)}}
+    header: Facts = {"__metadata__": {entry: json.dumps(facts, allow_nan=False)}}
     # The widest types first: then all arrays are aligned.
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     end = 0

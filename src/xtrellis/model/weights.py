@@ -89,6 +89,10 @@ class FinishedBlock:
         arrays = (self.features, self.counts, self.columns, self.values)
         return sum(array.nbytes for array in arrays)
 
+    def __sizeof__(self) -> int:
+        """What a cluster plans its memory by."""
+        return self.nbytes
+
 
 def finish_block(
     edges: IntArray,

@@ -1,0 +1,97 @@
+"""Who trains the blocks: threads, the workers of any joblib backend, or those of a Dask cluster.
+
+A block is trained by a pure function of its rows and its plan, so it does not matter where. Threads
+of this process are the default, as they share the rows. Other backends are used when the caller
+asks for them: ``with joblib.parallel_config(backend="loky")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from . import cluster
+from .blocks import Plan
+from .checkpoint import stage_of
+from .rows import TrainingRows
+
+Settings = Callable[[int], tuple[Any, ...]]
+
+
+def in_parallel(
+    function: Callable[..., Any],
+    rows: TrainingRows,
+    plans: Sequence[Plan],
+    settings: Settings,
+    n_jobs: int | None,
+) -> Iterator[tuple[int, Any]]:
+    """Number of each block and ``function(rows, plan, *settings(number))``, as they are ready.
+
+    Blocks that a checkpoint has come first; the others are kept in it when they are finished.
+    """
+    stage = stage_of(function, rows, plans, settings)
+    left = []
+    # Largest first, so that no worker is left with a large one at the end.
+    for index in sorted(range(len(plans)), key=lambda index: -plans[index].work):
+        result = stage.read(index) if stage is not None else None
+        if result is None:
+            left.append(index)
+        else:
+            yield index, result
+    for index, result in _trained(function, rows, plans, settings, left, n_jobs):
+        if stage is not None:
+            stage.write(index, result)
+        yield index, result
+
+
+def _trained(
+    function: Callable[..., Any],
+    rows: TrainingRows,
+    plans: Sequence[Plan],
+    settings: Settings,
+    order: Sequence[int],
+    n_jobs: int | None,
+) -> Iterator[tuple[int, Any]]:
+    client = cluster.active_client()
+    if client is not None:
+        return cluster.on_cluster(client, function, rows, plans, settings, order)
+    return _by_joblib(function, rows, plans, settings, order, n_jobs)
+
+
+def _by_joblib(
+    function: Callable[..., Any],
+    rows: TrainingRows,
+    plans: Sequence[Plan],
+    settings: Settings,
+    order: Sequence[int],
+    n_jobs: int | None,
+) -> Iterator[tuple[int, Any]]:
+    from joblib import Parallel, delayed
+    from joblib.parallel import get_active_backend
+
+    backend, _ = get_active_backend(prefer="threads")
+    if cluster.is_dask(backend):  # inside a task of the cluster, whose workers are busy already
+        parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator_unordered")
+    else:
+        lazily = getattr(backend, "supports_return_generator", False)
+        # Processes map large arrays of the rows from one file; private pages, as kernels are
+        # compiled for arrays that can be written.
+        parallel = Parallel(
+            n_jobs=n_jobs,
+            prefer="threads",
+            mmap_mode="c",
+            return_as="generator_unordered" if lazily else "list",
+        )
+    yield from parallel(
+        delayed(_numbered)(index, function, rows, plans[index], settings(index)) for index in order
+    )
+
+
+def _numbered(
+    index: int,
+    function: Callable[..., Any],
+    rows: TrainingRows,
+    plan: Plan,
+    settings: tuple[Any, ...],
+) -> tuple[int, Any]:
+    return index, function(rows, plan, *settings)

@@ -1,0 +1,83 @@
+"""Dask clusters of real worker processes, and models to compare."""
+
+import os
+import signal
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from xtrellis.learning import LinearSVM
+
+
+@contextmanager
+def local_cluster(n_workers=2):
+    """Client of a cluster on this machine; skips the test where Dask is not installed."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def bits(classifier):
+    """All that a classifier predicts from, as bytes; not how long it took."""
+    model = classifier.model_
+    weights = model.weights
+    arrays = (weights.edges, weights.bias, weights.features, weights.columns, weights.values)
+    found = [part.tobytes() for part in (model.assignment.path_of_class, *arrays)]
+    return [*found, model.classes.tolist(), repr(model.loss), repr(model.calibration)]
+
+
+def slow_svm(folder, seconds):
+    """An SVM that takes its time, and leaves a file for each block that it begins.
+
+    Its class is made here so that it is sent to the workers by value: they cannot import tests.
+    """
+
+    @dataclass
+    class SlowSVM(LinearSVM):
+        folder: str = ""
+        seconds: float = 0.0
+
+        def start(self, block):
+            Path(self.folder, f"{os.getpid()}-{uuid.uuid4().hex}").touch()
+            time.sleep(self.seconds)
+            return super().start(block)
+
+    return SlowSVM(folder=str(folder), seconds=seconds)
+
+
+def worker_pids(client):
+    return client.run(os.getpid)
+
+
+@contextmanager
+def killing(client, n_files, folder):
+    """Kill the worker that writes the ``n_files``-th file into the folder."""
+    killed, ended = [], threading.Event()
+
+    def watch():
+        while not ended.is_set():
+            names = os.listdir(folder)
+            if len(names) >= n_files:
+                pid = int(names[-1].split("-")[0])
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()

@@ -1,0 +1,269 @@
+"""Checkpoints: a training that was killed goes on where it was, and ends with the same bits."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from clusters import bits
+from samples import topics
+from xtrellis import TrellisClassifier, TrellisEnsemble, load_model
+from xtrellis.learning import LinearSVM, held_out_threshold
+from xtrellis.learning.checkpoint import emptying_later
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+@dataclass
+class FragileSVM(LinearSVM):
+    """An SVM that counts its blocks, and fails at one of them."""
+
+    fails_at: int = -1
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.n_started = 0
+
+    def start(self, block):
+        self.n_started += 1
+        if self.n_started == self.fails_at:
+            raise RuntimeError("out of power")
+        return super().start(block)
+
+    def get_params(self, deep=True):
+        return {"C": self.C, "tolerance": self.tolerance}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return topics()
+
+
+@pytest.fixture
+def stopped(rows, tmp_path):
+    """A classifier whose training failed at the fourth block, and its folder."""
+    folder = tmp_path / "blocks"
+    model = TrellisClassifier(5, learner=FragileSVM(fails_at=4), random_state=0, checkpoint=folder)
+    with pytest.raises(RuntimeError, match="out of power"):
+        model.fit(*rows)
+    assert len(list(folder.glob("*.block"))) == 3
+    return model, folder
+
+
+def without(model, **parameters):
+    return clone(model).set_params(checkpoint=None, **parameters)
+
+
+@pytest.mark.parametrize("settings", [{}, {"training": "independent", "learner": "arow"}])
+def test_a_checkpoint_changes_nothing_and_is_emptied(rows, tmp_path, settings):
+    model = TrellisClassifier(5, random_state=0, **settings)
+    expected = bits(model.fit(*rows))
+    assert bits(model.set_params(checkpoint=tmp_path / "a" / "b").fit(*rows)) == expected
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_only_what_is_left_is_trained(rows, stopped):
+    model, _ = stopped
+    whole = without(model, learner=FragileSVM())
+    expected, n_blocks = bits(whole.fit(*rows)), whole.learner.n_started
+    model.learner = FragileSVM()
+    assert bits(model.set_params(n_jobs=2, verbose=0).fit(*rows)) == expected
+    assert model.learner.n_started == n_blocks - 3
+
+
+def test_trials_of_c_are_kept_too(tmp_path, monkeypatch):
+    """Training fails after C was chosen; then the choice costs no training."""
+    rows = topics(n_classes=20, n_rows=2000)
+    model = TrellisClassifier(5, random_state=0, checkpoint=tmp_path)
+    expected = bits(without(model).fit(*rows))
+    with monkeypatch.context() as patched:
+        patched.setattr("xtrellis.learning.training.train_block", unpowered("train_block"))
+        with pytest.raises(RuntimeError, match="out of power"):
+            model.fit(*rows)
+    trial = "train_block_before"
+    monkeypatch.setattr(f"xtrellis.learning.training.{trial}", unpowered(trial))
+    assert bits(model.fit(*rows)) == expected
+
+
+def unpowered(name):
+    """A function of this name that trains no block."""
+
+    def fail(*_):
+        raise RuntimeError("out of power")
+
+    fail.__name__ = name  # which names the files, too
+    return fail
+
+
+def test_twenty_kills_at_random_moments(tmp_path):
+    script = TESTS / "learning" / "kill_training.py"
+    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "blocks"), "20", "0"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("20 kills, up to ")
+    assert done.stdout.endswith(" 0 left\n")
+
+
+def test_a_killed_command_goes_on(tmp_path):
+    X, y = topics(n_classes=60, n_features=3000, n_rows=4000)
+    file, folder, model = (tmp_path / name for name in ("rows.svm", "blocks", "model.xtrellis"))
+    lines = [
+        f"{label} " + " ".join(f"{j}:{v:.5f}" for j, v in zip(row.indices, row.data, strict=True))
+        for label, row in zip(y, X, strict=True)
+    ]
+    file.write_text("\n".join(lines))
+    command = [sys.executable, "-m", "xtrellis", "train", str(file), str(model), "--width", "8"]
+    command += ["--zero-based", "-f", "svmlight"]
+    kept = [*command, "--checkpoint", str(folder)]
+    first = subprocess.Popen(kept, stderr=subprocess.PIPE)
+    while first.poll() is None and len(list(folder.glob("*.block"))) < 5:
+        time.sleep(0.002)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert first.returncode == -signal.SIGKILL
+    assert list(folder.glob("*.block"))
+    assert not model.exists()
+    other = subprocess.run([*kept, "-C", "3"], capture_output=True, text=True, check=False)
+    assert other.returncode == 1
+    assert other.stderr.splitlines()[-1] == (
+        f"error: {folder} is the checkpoint of another training (-C auto there, 3.0 here): "
+        f"continue that one, name another folder, or delete it"
+    )
+    subprocess.run(kept, check=True, capture_output=True)
+    assert list(folder.iterdir()) == []
+    found = load_model(model)
+    assert found.get_params()["checkpoint"] is None
+    subprocess.run(command, check=True, capture_output=True)
+    assert bits(load_model(model)) == bits(found)
+
+
+# ---------------------------------------------------------------------- trainings of several parts
+
+
+def test_trainings_of_several_parts_have_folders_of_their_own(rows, tmp_path):
+    folder = tmp_path / "blocks"
+    ensemble = TrellisEnsemble(TrellisClassifier(5, checkpoint=folder), 2, random_state=0)
+    with emptying_later():
+        ensemble.fit(*rows)
+        assert {path.name for path in folder.iterdir()} == {"0", "1"}
+        assert list((folder / "1").glob("*.block"))
+    assert not list(folder.rglob("*.block"))
+    plain = TrellisEnsemble(TrellisClassifier(5), 2, random_state=0).fit(*rows)
+    np.testing.assert_array_equal(ensemble.predict_proba(rows[0]), plain.predict_proba(rows[0]))
+    model = TrellisClassifier(5, random_state=0, checkpoint=folder)
+    with emptying_later():
+        held_out_threshold(model, *rows, random_state=0)
+        assert list((folder / "threshold").glob("*.block"))
+        model.fit(*rows)
+
+
+def test_widths_share_a_folder(rows, tmp_path):
+    model = TrellisClassifier("auto", random_state=0)
+    expected = bits(model.fit(*rows))
+    assert bits(model.set_params(checkpoint=tmp_path).fit(*rows)) == expected
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cluster_keeps_blocks_too(rows, stopped):
+    joblib, _ = pytest.importorskip("joblib"), pytest.importorskip("distributed")
+    from distributed import Client
+
+    model, folder = stopped
+    model.learner = FragileSVM()
+    with (
+        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None),
+        joblib.parallel_config(backend="dask"),
+    ):
+        found = bits(model.fit(*rows))
+    model.learner = FragileSVM()
+    assert bits(model.set_params(checkpoint=None).fit(*rows)) == found
+    assert list(folder.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+def refusal(model, *rows):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        model.fit(*rows)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_another_trainings_folder_is_refused(rows, stopped):
+    model, folder = stopped
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    X, y = rows
+    for changed, difference in {
+        "slice_width": (6, "slice_width=5 there, 6 here"),
+        "random_state": (1, "random_state=0 there, 1 here"),
+        "epochs": (2, "epochs=not set there, 2 here"),
+        "learner": (FragileSVM(C=2.0), "learner=FragileSVM(C=1.0, tolerance=0.01) there, Fragile"),
+    }.items():
+        message = refusal(clone(model).set_params(**{changed: difference[0]}), X, y)
+        assert f"({difference[1]}" in message
+    assert "(of other rows or labels)" in refusal(model, X * 2, y)
+    assert "(of other rows or labels)" in refusal(model, X, y[::-1])
+    assert "(of other rows or labels)" in refusal(model, X, y, np.full(len(y), 2.0))
+    place = folder / "checkpoint.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "version": "0.0"}))
+    assert "(of xtrellis 0.0, not " in refusal(model, X, y)
+    place.write_text("{")
+    assert "(checkpoint.json in it is damaged)" in refusal(model, X, y)
+    for name in kept.keys() - {"checkpoint.json"}:
+        assert (folder / name).read_bytes() == kept[name]
+
+
+def test_settings_that_cannot_be_resumed_are_refused(rows, tmp_path):
+    def with_checkpoint(**settings):
+        return TrellisClassifier(**{"random_state": 0, "checkpoint": tmp_path / "a", **settings})
+
+    assert "checkpoint needs a number for random_state" in refusal(
+        with_checkpoint(random_state=None), *rows
+    )
+    assert "early_stopping has none to keep" in refusal(with_checkpoint(early_stopping=True), *rows)
+    assert "not learner=LogisticRegression()" in refusal(
+        with_checkpoint(learner=LogisticRegression()), *rows
+    )
+    assert "checkpoint must name a folder" in refusal(with_checkpoint(checkpoint=3), *rows)
+    assert not (tmp_path / "a").exists()
+    file = tmp_path / "file"
+    file.write_text("")
+    assert refusal(with_checkpoint(checkpoint=file), *rows) == (
+        f"{file} is a file: a checkpoint is a folder"
+    )
+
+
+@pytest.mark.parametrize("damage", ["cut off", "altered", "empty", "swapped"])
+def test_a_damaged_block_is_trained_again(rows, stopped, damage):
+    model, folder = stopped
+    path, other, *_ = sorted(folder.glob("*.block"))
+    content = path.read_bytes()
+    changed = {
+        "cut off": content[:-3],
+        "altered": content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+        "empty": b"",
+        "swapped": other.read_bytes(),  # sound, but another block
+    }
+    path.write_bytes(changed[damage])
+    model.learner = FragileSVM()
+    with pytest.warns(UserWarning, match=rf"{path.name} is damaged: its block is trained again"):
+        model.fit(*rows)
+    assert bits(model) == bits(without(model).fit(*rows))

@@ -1,0 +1,138 @@
+"""A Dask cluster: real worker processes train the same bits, also if one of them is killed."""
+
+import importlib
+import os
+import signal
+import time
+
+import joblib
+import numpy as np
+import pytest
+
+from clusters import bits, killing, local_cluster, slow_svm, worker_pids
+from samples import topics
+from xtrellis import TrellisClassifier
+from xtrellis.graph import Trellis
+from xtrellis.learning import LinearSVM
+from xtrellis.learning.blocks import block_rows, plan_blocks
+from xtrellis.learning.cluster import check_versions, on_cluster
+from xtrellis.learning.rows import prepare_rows
+from xtrellis.learning.training import BLOCK_BYTES
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster() as client:
+        yield client
+
+
+def a_plan():
+    X, y = topics()
+    trellis, rng = Trellis(30, 5), np.random.RandomState(0)
+    nothing = np.zeros(len(y), bool)
+    rows = prepare_rows(trellis, X, y, np.ones(len(y), np.float32), nothing, rng)
+    return rows, plan_blocks(trellis, rows, "local", LinearSVM(), BLOCK_BYTES)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"training": "independent", "learner": "arow"}, {"early_stopping": True}],
+    ids=["local svm", "independent arow", "early stopping"],
+)
+def test_joblibs_dask_backend_trains_the_same_bits(client, settings):
+    X, y = topics(n_classes=60, n_rows=2000)
+    model = TrellisClassifier(5, random_state=0, **settings)
+    expected = bits(model.fit(X, y))
+    with joblib.parallel_config(backend="dask"):
+        assert bits(model.fit(X, y)) == expected
+
+
+def test_workers_train_and_not_this_process(client, tmp_path):
+    X, y = topics()
+    with joblib.parallel_config(backend="dask"):
+        TrellisClassifier(5, learner=slow_svm(tmp_path, 0.02), random_state=0).fit(X, y)
+    trained = {int(path.name.split("-")[0]) for path in tmp_path.iterdir()}
+    assert trained == set(worker_pids(client).values())
+
+
+def test_rows_are_sent_to_each_worker_once(client):
+    """All blocks of a worker see the same array; their own rows are found again there."""
+
+    def look(rows, plan):
+        return os.getpid(), rows.X.data.ctypes.data, plan.rows
+
+    rows, plans = a_plan()
+    assert len(plans) > 4
+    seen = list(on_cluster(client, look, rows, plans, lambda _: (), range(len(plans))))
+    assert sorted(index for index, _ in seen) == list(range(len(plans)))
+    assert len({(pid, address) for _, (pid, address, _) in seen}) <= 2
+    for index, (_, _, members) in seen:
+        np.testing.assert_array_equal(members, plans[index].rows)
+        np.testing.assert_array_equal(members, block_rows(rows, plans[index]))
+
+
+def test_a_killed_worker_changes_nothing(client, tmp_path):
+    X, y = topics()
+    learner = slow_svm(tmp_path, 0.1)
+    model = TrellisClassifier(5, learner=learner, random_state=0)
+    before = set(worker_pids(client).values())
+    with joblib.parallel_config(backend="dask"), killing(client, 4, tmp_path) as killed:
+        found = bits(model.fit(X, y))
+    assert killed
+    assert killed[0] in before
+    learner.seconds = 0.0
+    assert bits(model.fit(X, y)) == found
+
+
+def test_rows_that_no_worker_has_any_more_are_sent_again(client):
+    rows, plans = a_plan()
+    results = on_cluster(client, slow_count, rows, plans, lambda _: (), range(len(plans)))
+    found = [next(results)]
+    for pid in worker_pids(client).values():
+        os.kill(pid, signal.SIGKILL)
+    found += list(results)
+    assert sorted(found) == [(i, len(plan.rows)) for i, plan in enumerate(plans)]
+
+
+def slow_count(rows, plan):
+    time.sleep(0.05)
+    return len(plan.rows)
+
+
+def test_a_grid_search_on_the_cluster_does_not_wait_for_itself(client):
+    from sklearn.model_selection import GridSearchCV
+
+    X, y = topics(n_classes=6, n_rows=300)
+    search = GridSearchCV(TrellisClassifier(random_state=0), {"C": [1.0, 3.0]}, cv=2)
+    with joblib.parallel_config(backend="dask"):
+        assert search.fit(X, y).best_score_ > 0.5
+
+
+def test_errors_of_a_block_reach_the_caller(client):
+    def fail(rows, plan):
+        raise ValueError(f"no weights for edge {plan.edges[0]}")
+
+    rows, plans = a_plan()
+    with pytest.raises(ValueError, match=r"^no weights for edge \d+$"):
+        list(on_cluster(client, fail, rows, plans, lambda _: (), range(len(plans))))
+
+
+class OtherVersions:
+    """A client whose second worker has other packages than this process."""
+
+    def __init__(self, client, **packages):
+        self.client, self.packages = client, packages
+
+    def get_versions(self, packages):
+        found = self.client.get_versions(packages=packages)
+        next(iter(found["workers"].values()))["packages"].update(self.packages)
+        return found
+
+
+def test_workers_must_have_the_same_versions(client):
+    check_versions(client)
+    with pytest.raises(ImportError, match=r"^worker tcp://\S+ has no xtrellis: install xtrellis "):
+        check_versions(OtherVersions(client, xtrellis=None))
+    version = importlib.import_module("numba").__version__
+    with pytest.raises(ImportError, match=rf"has numba 0.1, but this process has {version}: inst"):
+        check_versions(OtherVersions(client, numba="0.1"))

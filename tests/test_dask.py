@@ -1,0 +1,187 @@
+"""DaskTrellisClassifier on real worker processes: the same bits as one machine."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from clusters import bits, killing, local_cluster, slow_svm
+from samples import topics
+from xtrellis import TrellisClassifier, load_model
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return topics(n_classes=40, n_rows=1500)
+
+
+@pytest.fixture(scope="module")
+def local(rows):
+    return TrellisClassifier(5, random_state=0).fit(*rows)
+
+
+@pytest.fixture(scope="module")
+def fitted(client, rows):
+    return classifier(client).fit(*collections(*rows))
+
+
+def classifier(client, **parameters):
+    from xtrellis.dask import DaskTrellisClassifier
+
+    return DaskTrellisClassifier(5, client=client, random_state=0, **parameters)
+
+
+def collections(X, y, n_parts=4):
+    """Dask arrays of these rows, with sparse blocks."""
+    cuts = list(pairwise(np.linspace(0, X.shape[0], n_parts + 1).astype(int)))
+    return of_parts([X[a:b] for a, b in cuts]), of_parts([y[a:b] for a, b in cuts])
+
+
+def of_parts(parts, known=True):
+    """Dask array of these parts, whose numbers of rows may be unknown."""
+    return da.concatenate(
+        [
+            da.from_delayed(
+                dask.delayed(part), (part.shape[0] if known else np.nan, *part.shape[1:]), meta=part
+            )
+            for part in parts
+        ]
+    )
+
+
+def test_sparse_blocks_give_the_bits_of_one_machine(fitted, local):
+    assert bits(fitted) == bits(local)
+    assert fitted.n_features_in_ == local.n_features_in_
+    assert fitted.selection_ == local.selection_
+
+
+def test_dense_blocks_and_weights_too(client):
+    X, y = topics(n_classes=8, n_rows=300)
+    X, weight = X.toarray(), np.linspace(0.5, 2, len(y))
+    expected = TrellisClassifier(5, random_state=0).fit(X, y, weight)
+    arrays = [da.from_array(each, chunks=(100, *each.shape[1:])) for each in (X, y, weight)]
+    assert bits(classifier(client).fit(*arrays)) == bits(expected)
+
+
+def test_partitions_without_rows_are_ignored(client):
+    X, y = topics(n_classes=8, n_rows=300)
+    expected = TrellisClassifier(5, random_state=0).fit(X, y)
+    cuts = [slice(0, 0), slice(0, 200), slice(200, 200), slice(200, 300)]
+    parts, labels = (of_parts([each[cut] for cut in cuts], known=False) for each in (X, y))
+    assert parts.numblocks == (4, 1)
+    model = classifier(client).fit(parts, labels)
+    assert bits(model) == bits(expected)
+    np.testing.assert_array_equal(model.predict(parts).compute(), expected.predict(X))
+    labels, probabilities = dask.compute(*model.predict_top_k(parts, k=2))
+    assert labels.shape == probabilities.shape == (300, 2)
+
+
+def test_data_frames_keep_their_names(client):
+    import pandas as pd
+
+    X, y = topics(n_classes=6, n_features=40, n_rows=200)
+    frame = pd.DataFrame(X.toarray(), columns=[f"word {j}" for j in range(40)])
+    labels = pd.Series([f"topic {k}" for k in y])
+    expected = TrellisClassifier(5, random_state=0).fit(frame, labels)
+    parts = dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=3)
+    model = classifier(client).fit(*parts)
+    assert bits(model) == bits(expected)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    np.testing.assert_array_equal(model.predict(parts[0]).compute(), expected.predict(frame))
+
+
+def test_predictions_are_lazy_and_by_partition(fitted, local, rows):
+    X, y = rows
+    parts, labels = collections(X, y)
+    predicted = fitted.predict(parts)
+    assert isinstance(predicted, da.Array)
+    assert predicted.chunks == (parts.chunks[0],)
+    np.testing.assert_array_equal(predicted.compute(), local.predict(X))
+    for found, expected in zip(
+        dask.compute(*fitted.predict_top_k(parts, k=3)), local.predict_top_k(X, k=3), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    probabilities = fitted.predict_proba(parts)
+    assert probabilities.shape == (len(y), 40)
+    np.testing.assert_array_equal(probabilities[:50].compute(), local.predict_proba(X)[:50])
+    assert fitted.score(parts, labels) == local.score(X, y)
+
+
+def test_a_local_copy_needs_no_cluster(fitted, local, rows, tmp_path):
+    X, _ = rows
+    copy = fitted.to_local()
+    assert type(copy) is TrellisClassifier
+    assert copy.get_params() == local.get_params()
+    np.testing.assert_array_equal(copy.predict(X), local.predict(X))
+    np.testing.assert_array_equal(fitted.predict(X), local.predict(X))
+    fitted.save(tmp_path / "model.xtrellis")
+    assert bits(load_model(tmp_path / "model.xtrellis")) == bits(local)
+    assert bits(pickle.loads(pickle.dumps(fitted))) == bits(local)
+
+
+def test_parameters_are_those_of_the_classifier(client):
+    model = classifier(client, C=3.0)
+    assert model.get_params()["C"] == 3.0
+    again = clone(model.set_params(epochs=7))
+    assert again.client is client
+    assert (again.C, again.epochs, again.slice_width) == (3.0, 7, 5)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        classifier(client, colour="red")
+
+
+def test_a_killed_worker_changes_nothing(client, tmp_path):
+    X, y = topics()
+    learner = slow_svm(tmp_path, 0.1)
+    with killing(client, 4, tmp_path) as killed:
+        found = bits(classifier(client, learner=learner).fit(*collections(X, y)))
+    assert killed
+    learner.seconds = 0.0
+    assert bits(TrellisClassifier(5, learner=learner, random_state=0).fit(X, y)) == found
+
+
+def refused(client, X, y, weight=None):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        classifier(client).fit(X, y, weight)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_bad_input_is_refused_in_one_line(client, rows):
+    X, y = collections(*rows)
+    assert "X must be a dask.array or a dask.dataframe, got csr_matrix" in refused(client, *rows)
+    columns = da.from_array(rows[0].toarray(), chunks=(500, 100))
+    assert "pass X.rechunk({1: -1})" in refused(client, columns, y)
+    empty = da.zeros((0, 4), chunks=(1, 4)), da.zeros(0, chunks=1)
+    assert refused(client, *empty) == "X has no rows in any partition"
+    parts = [dask.delayed(np.zeros((5, 4), dtype)) for dtype in ("f8", "f4")]
+    mixed = da.concatenate([da.from_delayed(part, (5, 4), float) for part in parts])
+    message = refused(client, mixed, da.arange(10, chunks=5))
+    assert message.startswith("X has float32 in partition 1, but float64 in partition 0: give all")
+    assert "y must have the partitions of X, got 2 instead of 4" in refused(
+        client, X, y[:100].rechunk(50)
+    )
+    short = da.from_delayed(dask.delayed(np.zeros(3)), (5,), float)
+    message = refused(client, da.zeros((5, 4), chunks=5), short)
+    assert message == "partition 0 has 5 rows, but y has 3 there"
+    assert "y must have at least two classes" in refused(client, X, da.zeros_like(y))
+
+
+def test_without_a_client_it_says_how_to_make_one(monkeypatch):
+    from xtrellis.dask import DaskTrellisClassifier
+
+    monkeypatch.setattr("distributed.get_client", lambda: (_ for _ in ()).throw(ValueError))
+    with pytest.raises(ValueError, match="there is no Dask client: make one, "):
+        DaskTrellisClassifier().fit(*collections(*topics(n_classes=3, n_rows=30)))
