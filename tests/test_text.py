@@ -1,4 +1,4 @@
-"""Text in, labels out: features as scikit-learn has them, and no vocabulary to manage."""
+"""Text in, labels out, and no vocabulary to manage."""
 
 import pickle
 
@@ -6,27 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from samples import NOUNS, reports
 from xtrellis import LTLSClassifier, TrellisClassifier, TrellisTextClassifier, load_model
-from xtrellis.text import WORD, TextFeatures
-
-NOUNS = ["fever", "fracture", "burn", "cough", "rash", "sprain", "cramp", "bite", "cut", "ache"]
-PLACES = ["hand", "foot", "left arm", "right arm", "head"]
-
-
-def reports(n_rows=300, seed=0):
-    """Short made-up reports, and what they are about."""
-    rng = np.random.default_rng(seed)
-    nouns = rng.choice(NOUNS, n_rows)
-    words = rng.choice(["mild", "severe", "old", "new", "3rd", "x"], (n_rows, 2))
-    texts = [
-        f"{w[0]} {noun} of the {rng.choice(PLACES)}, {w[1]}"
-        for noun, w in zip(nouns, words, strict=True)
-    ]
-    return texts, nouns
-
 
 SETTINGS = [
     {},
@@ -54,35 +37,6 @@ def test_learns_and_survives_file_and_pickle(settings, tmp_path):
     assert loaded.save(tmp_path / "again") == size
     restored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(restored.predict_proba(texts), expected)
-
-
-def test_features_are_those_of_scikit_learn():
-    texts, _ = reports()
-    texts[0] += " burn of burns, burn and burn"
-    ours = TextFeatures((1, 2), None, None)
-    theirs = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD, sublinear_tf=True)
-    expected = theirs.fit_transform(texts)
-    np.testing.assert_allclose(
-        ours.fit_transform(texts, 1).toarray(), expected.toarray(), rtol=1e-6
-    )
-    assert ours.terms == [theirs.get_feature_names_out().tolist()]
-    unseen = ["severe unknown burn of the moon", "", "???"]
-    np.testing.assert_allclose(
-        ours.transform(unseen).toarray(), theirs.transform(unseen).toarray(), rtol=1e-6
-    )
-
-
-def test_rare_terms_are_left_out():
-    texts, _ = reports()
-    ours = TextFeatures((1, 1), (2, 3), None)
-    X = ours.fit_transform(texts, 5)
-    words = TfidfVectorizer(token_pattern=WORD, min_df=5).fit(texts)
-    letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3), min_df=5).fit(texts)
-    assert ours.terms == [
-        words.get_feature_names_out().tolist(),
-        letters.get_feature_names_out().tolist(),
-    ]
-    np.testing.assert_array_equal(ours.transform(texts).toarray(), X.toarray())
 
 
 def test_kinds_of_terms_that_are_all_rare():
