@@ -9,7 +9,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from samples import NOUNS, reports
-from xtrellis import LTLSClassifier, TrellisClassifier, TrellisTextClassifier, load_model
+from xtrellis import (
+    LTLSClassifier,
+    TrellisClassifier,
+    TrellisEnsemble,
+    TrellisTextClassifier,
+    load_model,
+)
 
 SETTINGS = [
     {},
@@ -94,6 +100,57 @@ def test_other_classifiers_and_sample_weights(tmp_path):
     model = TrellisTextClassifier().fit(texts, labels, weights)
     assert "burn" in model.classes_
     assert "burn" not in model.predict(texts)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        TrellisClassifier(4, random_state=0),
+        TrellisClassifier("auto", random_state=0),
+        LTLSClassifier(calibration=0.1, random_state=0),
+        TrellisEnsemble(TrellisClassifier(4), 2, random_state=0),
+    ],
+    ids=["trellis", "auto", "ltls", "ensemble"],
+)
+def test_classes_with_nothing_but_a_description(classifier):
+    texts, labels = reports()
+    known = labels != "burn"
+    some = [text for text, keep in zip(texts, known, strict=True) if keep]
+    model = TrellisTextClassifier(classifier)
+    model.fit(some, labels[known], class_texts={"burn": "burn", "cut": ["a cut", "old cut"]})
+    assert "burn" in model.classes_
+    assert model.score(texts, labels) > 0.9
+    again = clone(model).fit(
+        some, labels[known].tolist(), np.ones(len(some)), class_texts={"burn": "burn"}
+    )
+    assert "burn" in again.classes_
+
+
+def test_descriptions_are_not_held_out(monkeypatch):
+    from xtrellis import fitting
+
+    texts, labels = reports()
+    seen = []
+
+    def spy(y_encoded, share, rng, may_hold_out):
+        seen.append(may_hold_out)
+        return hold_out_rows(y_encoded, share, rng, may_hold_out)
+
+    hold_out_rows = fitting.hold_out_rows
+    monkeypatch.setattr(fitting, "hold_out_rows", spy)
+    names = {noun: f"all about the {noun}" for noun in NOUNS}
+    TrellisTextClassifier(TrellisClassifier(4)).fit(texts, labels, class_texts=names)
+    assert (~seen[0]).sum() == len(NOUNS)
+
+
+def test_bad_descriptions_of_classes():
+    texts, labels = reports(50)
+    with pytest.raises(TypeError, match="class_texts has a label 7, of another type"):
+        TrellisTextClassifier().fit(texts, labels, class_texts={7: "seven"})
+    with pytest.raises(ValueError, match="sample_weight must have shape"):
+        TrellisTextClassifier().fit(texts, labels, [1.0], class_texts={"a": "a"})
+    with pytest.raises(ValueError, match="may_hold_out must be 3 truth values, one per row"):
+        TrellisClassifier(2).fit(np.eye(3), [0, 1, 0], may_hold_out=[1, 0, 1])
 
 
 def test_streams_are_learned_batch_by_batch(tmp_path):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +15,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._checks import check_integer
+from ._checks import check_integer, row_weights
 from ._nested import DefaultEstimatorMixin
 from .base import RowClassifier, TrellisPredictor, all_or_nothing
 from .classifier import TrellisClassifier
+from .data.class_texts import described_rows
 from .data.labels import unlikely_labels
 from .data.text_features import Lengths, TextFeatures, checked_texts, is_range
 from .model.model_file import SavableMixin
@@ -92,7 +94,14 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        class_texts: Mapping[Any, str | list[str]] | None = None,
+    ) -> Self:
         """Train on texts X with labels y.
 
         Warns if nearly every text has a label of its own, as when texts and labels are swapped.
@@ -102,15 +111,39 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         X : sequence of str
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
+        class_texts : dict of label to str or list of str, default=None
+            Descriptions of classes, such as their names. They are further training rows of weight
+            1, which are never held out. A class with a description alone can be predicted, too.
+
+        Examples
+        --------
+        >>> from xtrellis import TrellisTextClassifier
+        >>> texts = ["red apple", "green apple", "fast car", "slow car"]
+        >>> labels = ["fruit", "fruit", "vehicle", "vehicle"]
+        >>> drinks = {"drink": ["wine or beer", "a glass of water"]}
+        >>> clf = TrellisTextClassifier().fit(texts, labels, class_texts=drinks)
+        >>> clf.predict(["a red wine"]).tolist()
+        ['drink']
         """
         texts = checked_texts(X)
         check_consistent_length(texts, y)
         doubt = unlikely_labels(y, texts)
         if doubt is not None:
             warnings.warn(doubt, stacklevel=2)
+        options: dict[str, Any] = {}
+        if class_texts is not None:
+            n_rows = len(texts)
+            descriptions, labels = described_rows(class_texts, y)
+            texts = texts + descriptions
+            y = np.concatenate([np.asarray(y), labels])
+            if sample_weight is not None:
+                weights = row_weights(sample_weight, n_rows)
+                sample_weight = np.append(weights, np.ones(len(labels), np.float32))
+            options["may_hold_out"] = np.arange(len(texts)) < n_rows
         features = self.new_features()
         classifier: Any = self._new_classifier()
-        classifier.fit(features.fit_transform(texts, self.min_df), y, sample_weight)
+        rows = features.fit_transform(texts, self.min_df)
+        classifier.fit(rows, y, sample_weight, **options)
         self.features_, self.classifier_ = features, classifier
         return self
 
