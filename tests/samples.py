@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,9 @@ PACKERS = {
 }
 NOUNS = ["fever", "fracture", "burn", "cough", "rash", "sprain", "cramp", "bite", "cut", "ache"]
 PLACES = ["hand", "foot", "left arm", "right arm", "head"]
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHARED = Path(
+    os.environ.get("XTRELLIS_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+)
 
 
 def topics(n_classes=30, n_features=400, n_rows=900, seed=0):

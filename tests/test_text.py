@@ -71,6 +71,19 @@ def test_one_text_has_the_same_bits_as_in_a_batch():
         np.testing.assert_array_equal(model.transform([texts[row]]).toarray(), batch[row].toarray())
 
 
+def test_one_text_at_a_time():
+    texts, labels = reports()
+    for settings in ({}, {"hash_size": 256}, {"words": None, "characters": (2, 3)}):
+        model = TrellisTextClassifier(TrellisClassifier(4, random_state=0), **settings)
+        classify = model.fit(texts[:200], labels[:200]).row_predictor()
+        some = [*texts[200:], "", "???", "nothing known"]
+        assert [classify(text) for text in some] == model.predict(some).tolist()
+    with pytest.raises(ValueError, match="takes one text, got b'text'"):
+        classify(b"text")
+    ensemble = TrellisTextClassifier(TrellisEnsemble(TrellisClassifier(4), 2)).fit(texts, labels)
+    assert not hasattr(ensemble, "row_predictor")
+
+
 def test_works_in_cross_validation_and_search():
     texts, labels = reports()
     model = TrellisTextClassifier(TrellisClassifier(4, random_state=0))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +21,8 @@ from .base import RowClassifier, TrellisPredictor, all_or_nothing
 from .classifier import TrellisClassifier
 from .data.class_texts import described_rows
 from .data.labels import unlikely_labels
-from .data.text_features import Lengths, TextFeatures, checked_texts, is_range
+from .data.terms import Lengths
+from .data.text_features import TextFeatures, checked_texts, is_range
 from .model.model_file import SavableMixin
 
 if TYPE_CHECKING:
@@ -196,6 +197,29 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most likely class of each text."""
         return self._fitted().predict(self.transform(X))
+
+    @available_if(lambda self: hasattr(self._fitted(), "row_predictor"))
+    def row_predictor(self) -> Callable[[str], Any]:
+        """Function that classifies one text at a time, without the overhead of ``predict``.
+
+        It takes a text and returns its label: for services that answer one request after the
+        other. It keeps the model as it is now.
+
+        >>> from xtrellis import TrellisTextClassifier
+        >>> texts = ["red apple", "green apple", "fast car", "slow car"]
+        >>> clf = TrellisTextClassifier().fit(texts, ["fruit", "fruit", "vehicle", "vehicle"])
+        >>> classify = clf.row_predictor()
+        >>> str(classify("my car"))
+        'vehicle'
+        """
+        features, classify = self.features_, self._fitted().row_predictor()
+
+        def classify_text(text: str) -> Any:
+            if not isinstance(text, str):
+                raise ValueError(f"the function takes one text, got {text!r}")
+            return classify(*features.row(text))
+
+        return classify_text
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each text, best first, and their probabilities."""

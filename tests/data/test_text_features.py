@@ -4,7 +4,9 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from samples import reports
-from xtrellis.data.text_features import WORD, TextFeatures
+from xtrellis.data.text_features import TextFeatures
+
+WORD = r"(?u)\b\w+\b"
 
 
 def test_features_are_those_of_scikit_learn():
