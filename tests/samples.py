@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from xtrellis import load_icd10cm, load_wordnet
-from xtrellis.text import TextFeatures
+from xtrellis.data.text_features import TextFeatures
 
 # Of bytes; gzip's own would hold the time of day, and so never be the same twice.
 PACKERS = {
@@ -20,7 +21,11 @@ PACKERS = {
     "bz2": bz2.compress,
     "xz": lzma.compress,
 }
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+NOUNS = ["fever", "fracture", "burn", "cough", "rash", "sprain", "cramp", "bite", "cut", "ache"]
+PLACES = ["hand", "foot", "left arm", "right arm", "head"]
+SHARED = Path(
+    os.environ.get("XTRELLIS_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+)
 
 
 def topics(n_classes=30, n_features=400, n_rows=900, seed=0):
@@ -42,6 +47,18 @@ def topics(n_classes=30, n_features=400, n_rows=900, seed=0):
     )
     X = sparse.csr_matrix(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))), dtype=np.float32)
     return X, labels
+
+
+def reports(n_rows=300, seed=0):
+    """Short made-up reports, and what they are about."""
+    rng = np.random.default_rng(seed)
+    nouns = rng.choice(NOUNS, n_rows)
+    words = rng.choice(["mild", "severe", "old", "new", "3rd", "x"], (n_rows, 2))
+    texts = [
+        f"{w[0]} {noun} of the {rng.choice(PLACES)}, {w[1]}"
+        for noun, w in zip(nouns, words, strict=True)
+    ]
+    return texts, nouns
 
 
 def shared_set(name):

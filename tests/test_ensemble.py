@@ -21,8 +21,7 @@ import xtrellis.ensemble as module
 from learning.test_pruning import assert_bad_pruning_is_refused
 from model.test_model_file import assert_same
 from model_files import put_together, take_apart
-from samples import topics
-from test_text import reports
+from samples import reports, topics
 from xtrellis import (
     LTLSClassifier,
     TrellisClassifier,

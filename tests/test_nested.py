@@ -5,8 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from samples import topics
-from test_text import reports
+from samples import reports, topics
 from xtrellis import LTLSClassifier, TrellisClassifier, TrellisEnsemble, TrellisTextClassifier
 
 

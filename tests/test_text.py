@@ -1,4 +1,4 @@
-"""Text in, labels out: features as scikit-learn has them, and no vocabulary to manage."""
+"""Text in, labels out, and no vocabulary to manage."""
 
 import pickle
 
@@ -6,27 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from xtrellis import LTLSClassifier, TrellisClassifier, TrellisTextClassifier, load_model
-from xtrellis.text import WORD, TextFeatures
-
-NOUNS = ["fever", "fracture", "burn", "cough", "rash", "sprain", "cramp", "bite", "cut", "ache"]
-PLACES = ["hand", "foot", "left arm", "right arm", "head"]
-
-
-def reports(n_rows=300, seed=0):
-    """Short made-up reports, and what they are about."""
-    rng = np.random.default_rng(seed)
-    nouns = rng.choice(NOUNS, n_rows)
-    words = rng.choice(["mild", "severe", "old", "new", "3rd", "x"], (n_rows, 2))
-    texts = [
-        f"{w[0]} {noun} of the {rng.choice(PLACES)}, {w[1]}"
-        for noun, w in zip(nouns, words, strict=True)
-    ]
-    return texts, nouns
-
+from samples import NOUNS, reports
+from xtrellis import (
+    LTLSClassifier,
+    TrellisClassifier,
+    TrellisEnsemble,
+    TrellisTextClassifier,
+    load_model,
+)
 
 SETTINGS = [
     {},
@@ -56,35 +45,6 @@ def test_learns_and_survives_file_and_pickle(settings, tmp_path):
     np.testing.assert_array_equal(restored.predict_proba(texts), expected)
 
 
-def test_features_are_those_of_scikit_learn():
-    texts, _ = reports()
-    texts[0] += " burn of burns, burn and burn"
-    ours = TextFeatures((1, 2), None, None)
-    theirs = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD, sublinear_tf=True)
-    expected = theirs.fit_transform(texts)
-    np.testing.assert_allclose(
-        ours.fit_transform(texts, 1).toarray(), expected.toarray(), rtol=1e-6
-    )
-    assert ours.terms == [theirs.get_feature_names_out().tolist()]
-    unseen = ["severe unknown burn of the moon", "", "???"]
-    np.testing.assert_allclose(
-        ours.transform(unseen).toarray(), theirs.transform(unseen).toarray(), rtol=1e-6
-    )
-
-
-def test_rare_terms_are_left_out():
-    texts, _ = reports()
-    ours = TextFeatures((1, 1), (2, 3), None)
-    X = ours.fit_transform(texts, 5)
-    words = TfidfVectorizer(token_pattern=WORD, min_df=5).fit(texts)
-    letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3), min_df=5).fit(texts)
-    assert ours.terms == [
-        words.get_feature_names_out().tolist(),
-        letters.get_feature_names_out().tolist(),
-    ]
-    np.testing.assert_array_equal(ours.transform(texts).toarray(), X.toarray())
-
-
 def test_kinds_of_terms_that_are_all_rare():
     texts = [f"aab{k}" for k in range(60)]
     labels = ["ab"[k % 2] for k in range(60)]
@@ -109,6 +69,19 @@ def test_one_text_has_the_same_bits_as_in_a_batch():
     batch = model.transform(texts)
     for row in range(20):
         np.testing.assert_array_equal(model.transform([texts[row]]).toarray(), batch[row].toarray())
+
+
+def test_one_text_at_a_time():
+    texts, labels = reports()
+    for settings in ({}, {"hash_size": 256}, {"words": None, "characters": (2, 3)}):
+        model = TrellisTextClassifier(TrellisClassifier(4, random_state=0), **settings)
+        classify = model.fit(texts[:200], labels[:200]).row_predictor()
+        some = [*texts[200:], "", "???", "nothing known"]
+        assert [classify(text) for text in some] == model.predict(some).tolist()
+    with pytest.raises(ValueError, match="takes one text, got b'text'"):
+        classify(b"text")
+    ensemble = TrellisTextClassifier(TrellisEnsemble(TrellisClassifier(4), 2)).fit(texts, labels)
+    assert not hasattr(ensemble, "row_predictor")
 
 
 def test_works_in_cross_validation_and_search():
@@ -140,6 +113,57 @@ def test_other_classifiers_and_sample_weights(tmp_path):
     model = TrellisTextClassifier().fit(texts, labels, weights)
     assert "burn" in model.classes_
     assert "burn" not in model.predict(texts)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        TrellisClassifier(4, random_state=0),
+        TrellisClassifier("auto", random_state=0),
+        LTLSClassifier(calibration=0.1, random_state=0),
+        TrellisEnsemble(TrellisClassifier(4), 2, random_state=0),
+    ],
+    ids=["trellis", "auto", "ltls", "ensemble"],
+)
+def test_classes_with_nothing_but_a_description(classifier):
+    texts, labels = reports()
+    known = labels != "burn"
+    some = [text for text, keep in zip(texts, known, strict=True) if keep]
+    model = TrellisTextClassifier(classifier)
+    model.fit(some, labels[known], class_texts={"burn": "burn", "cut": ["a cut", "old cut"]})
+    assert "burn" in model.classes_
+    assert model.score(texts, labels) > 0.9
+    again = clone(model).fit(
+        some, labels[known].tolist(), np.ones(len(some)), class_texts={"burn": "burn"}
+    )
+    assert "burn" in again.classes_
+
+
+def test_descriptions_are_not_held_out(monkeypatch):
+    from xtrellis import fitting
+
+    texts, labels = reports()
+    seen = []
+
+    def spy(y_encoded, share, rng, may_hold_out):
+        seen.append(may_hold_out)
+        return hold_out_rows(y_encoded, share, rng, may_hold_out)
+
+    hold_out_rows = fitting.hold_out_rows
+    monkeypatch.setattr(fitting, "hold_out_rows", spy)
+    names = {noun: f"all about the {noun}" for noun in NOUNS}
+    TrellisTextClassifier(TrellisClassifier(4)).fit(texts, labels, class_texts=names)
+    assert (~seen[0]).sum() == len(NOUNS)
+
+
+def test_bad_descriptions_of_classes():
+    texts, labels = reports(50)
+    with pytest.raises(TypeError, match="class_texts has a label 7, of another type"):
+        TrellisTextClassifier().fit(texts, labels, class_texts={7: "seven"})
+    with pytest.raises(ValueError, match="sample_weight must have shape"):
+        TrellisTextClassifier().fit(texts, labels, [1.0], class_texts={"a": "a"})
+    with pytest.raises(ValueError, match="may_hold_out must be 3 truth values, one per row"):
+        TrellisClassifier(2).fit(np.eye(3), [0, 1, 0], may_hold_out=[1, 0, 1])
 
 
 def test_streams_are_learned_batch_by_batch(tmp_path):

@@ -51,6 +51,17 @@ def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
 
 
+def checked_mask(name: str, value: Any, n_rows: int) -> npt.NDArray[np.bool_]:
+    """One truth value per row, or a ValueError that names the parameter."""
+    mask = np.asarray(value)
+    if mask.dtype != np.bool_ or mask.shape != (n_rows,):
+        raise ValueError(
+            f"{name} must be {n_rows} truth values, one per row; "
+            f"got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask
+
+
 def check_bits(name: str, value: Any) -> None:
     """A size that weights can be stored in, or a ValueError that names the parameter."""
     if value not in (8, 32):

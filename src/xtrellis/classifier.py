@@ -236,7 +236,7 @@ class TrellisClassifier(TrellisPredictor):
 
     # ------------------------------------------------------------------ all rows at once
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, may_hold_out: Any = None) -> Self:
         """Train on rows X with labels y.
 
         If it fails or is interrupted, the classifier stays as it was. Other threads may predict
@@ -248,18 +248,21 @@ class TrellisClassifier(TrellisPredictor):
         y : array-like of shape (n_samples,)
             Labels of any type that sorts.
         sample_weight : array-like of shape (n_samples,), default=None
+        may_hold_out : array-like of bool, shape (n_samples,), default=None
+            Which rows look like those to be predicted: only these are held out to choose settings
+            and to calibrate. None means all.
         """
         with built_aside(self, fresh=True) as new:
             learner = check_settings(new)
             check_checkpoint(new, learner)
             if new.slice_width == "auto":
-                new._fit_auto(X, y, sample_weight)
+                new._fit_auto(X, y, sample_weight, may_hold_out)
             else:
-                new._fit(learner, X, y, sample_weight)
+                new._fit(learner, X, y, sample_weight, may_hold_out)
         return self
 
-    def _fit(self, learner: Learner, X: Any, y: Any, sample_weight: Any) -> None:
-        data = labelled_rows(self, X, y, sample_weight, self.class_weight)
+    def _fit(self, learner: Learner, X: Any, y: Any, sample_weight: Any, may_hold_out: Any) -> None:
+        data = labelled_rows(self, X, y, sample_weight, self.class_weight, may_hold_out)
         with kept_blocks(self, data):
             fitted = fit_trellis(self, learner, data)
         self.model_, self.history_ = fitted.model, fitted.history
@@ -267,14 +270,19 @@ class TrellisClassifier(TrellisPredictor):
         if fitted.selection is not None:
             self.selection_ = fitted.selection
 
-    def _fit_auto(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit_auto(self, X: Any, y: Any, sample_weight: Any, may_hold_out: Any) -> None:
         """Take over what the classifier that width selection chooses has learned."""
         data = None
         if self.checkpoint is not None:
-            data = labelled_rows(copy(self), X, y, sample_weight, self.class_weight)
+            data = labelled_rows(copy(self), X, y, sample_weight, self.class_weight, may_hold_out)
         with kept_blocks(self, data):
             selection = select_slice_width(
-                X, y, estimator=self, sample_weight=sample_weight, verbose=self.verbose
+                X,
+                y,
+                estimator=self,
+                sample_weight=sample_weight,
+                may_hold_out=may_hold_out,
+                verbose=self.verbose,
             )
         chosen: Any = selection.classifier
         self.model_, self.history_ = chosen.model_, chosen.history_

@@ -129,7 +129,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, may_hold_out: Any = None) -> Self:
         """Train all trellises on rows X with labels y.
 
         Parameters
@@ -138,6 +138,8 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         y : array-like of shape (n_samples,)
             Labels of any type that sorts.
         sample_weight : array-like of shape (n_samples,), default=None
+        may_hold_out : array-like of bool, shape (n_samples,), default=None
+            Rows that may be held out to choose settings and to calibrate; None means all.
         """
         with built_aside(self, fresh=True) as new:
             members = self._new_members()
@@ -145,7 +147,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
             rows = canonical_csr(X)
             with emptying_later():
                 for member in members:
-                    member.fit(rows, y, sample_weight)
+                    member.fit(rows, y, sample_weight, may_hold_out=may_hold_out)
                     # The same labels: held once.
                     member.model_ = replace(member.model_, classes=members[0].classes_)
             new.estimators_, new.classes_ = members, members[0].classes_

@@ -27,6 +27,7 @@ from ._checks import (
     check_jobs,
     check_magnitudes,
     check_threshold,
+    checked_mask,
     class_weights,
     row_weights,
     weighted,
@@ -88,6 +89,7 @@ class LabelledRows:
     y_encoded: IntArray
     sample_weight: Float32Array
     classes: npt.NDArray[Any]
+    may_hold_out: npt.NDArray[np.bool_] | None = None  # None: all of them
 
     def __getitem__(self, rows: npt.NDArray[Any]) -> LabelledRows:
         """Some of the rows, by their numbers or by a mask."""
@@ -96,7 +98,12 @@ class LabelledRows:
 
 
 def labelled_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Any = None,
+    may_hold_out: Any = None,
 ) -> LabelledRows:
     """Check the rows for an estimator, which takes note of their features, and encode the labels.
 
@@ -120,10 +127,16 @@ def labelled_rows(
         raise ValueError(f"y must have at least two classes, got one class only: {found}")
     X = canonical_csr(X)
     check_magnitudes(X, weights)
+    if may_hold_out is not None:
+        may_hold_out = checked_mask("may_hold_out", may_hold_out, X.shape[0])[counted]
     if not counted.all():
         X, y_encoded, weights = X[counted], y_encoded[counted], weights[counted]
     return LabelledRows(
-        X, y_encoded.astype(np.int64), np.ascontiguousarray(weights, np.float32), classes
+        X,
+        y_encoded.astype(np.int64),
+        np.ascontiguousarray(weights, np.float32),
+        classes,
+        may_hold_out,
     )
 
 
@@ -200,10 +213,10 @@ def fit_trellis(
     """Train a trellis as an estimator's parameters say."""
     rng = check_random_state(estimator.random_state)
     if learner.merges_rows:
-        merged = merge_rows(data.X, data.y_encoded, data.sample_weight)
-        data = LabelledRows(*merged, data.classes)
+        merged = merge_rows(data.X, data.y_encoded, data.sample_weight, data.may_hold_out)
+        data = LabelledRows(*merged[:3], data.classes, merged[3])
     share = estimator.validation_fraction if estimator.early_stopping else estimator.calibration
-    held_out = hold_out_rows(data.y_encoded, share, rng)
+    held_out = hold_out_rows(data.y_encoded, share, rng, data.may_hold_out)
     trellis = trellis_for(estimator, len(data.classes))
     train = _train_by_epochs if estimator.early_stopping else _train_and_calibrate
     fitted = train(estimator, learner, data, held_out, trellis, rng, measure_held_out_loss)

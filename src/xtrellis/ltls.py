@@ -82,21 +82,21 @@ class LTLSClassifier(TrellisPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on rows X with labels y."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, may_hold_out: Any = None) -> Self:
+        """Train on rows X with labels y; see :meth:`TrellisClassifier.fit`."""
         check_integer("slice_width", self.slice_width, 2)
         check_integer("epochs", self.epochs, 1)
         check_fraction("calibration", self.calibration)
         check_jobs(self.n_jobs)
         with built_aside(self, fresh=True) as new:
-            data = labelled_rows(new, X, y, sample_weight)
+            data = labelled_rows(new, X, y, sample_weight, may_hold_out=may_hold_out)
             new.model_, new.history_ = new._fit(data, check_random_state(self.random_state))
         return self
 
     def _fit(self, data: LabelledRows, rng: np.random.RandomState) -> tuple[TrellisModel, History]:
         """Train on all rows; before that without some of them, to fit the temperature on those."""
         probability_loss = calibration.Tempered(get_loss("log"), 1.0)
-        held_out = hold_out_rows(data.y_encoded, self.calibration, rng)
+        held_out = hold_out_rows(data.y_encoded, self.calibration, rng, data.may_hold_out)
         if held_out.any():
             model, _ = self._train(data[~held_out], probability_loss, rng)
             outside = data[held_out]

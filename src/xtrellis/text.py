@@ -1,44 +1,32 @@
 """Text: raw strings in, labels out, with no vocabulary to manage.
 
-A text becomes a row of TF-IDF weights of its words, pairs of words, or character n-grams: with
-``tf`` the number of times a term occurs in the text, ``df`` the number of training texts it occurs
-in, and n the number of training texts,
-
-    x_term = (1 + log tf) * (1 + log((1 + n) / (1 + df))),  divided by the row's Euclidean norm.
-
-scikit-learn splits and counts; the columns are the terms seen in training or, for streams, hashes.
-The weighting is that of its ``TfidfTransformer(sublinear_tf=True)``, written out because that one
-takes 1.2 ms for a single text, and these few lines 0.15 ms.
+``data.text_features`` turns texts into rows of numbers, and a trellis classifier classifies these.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._checks import check_integer
+from ._checks import check_integer, row_weights
 from ._nested import DefaultEstimatorMixin
 from .base import RowClassifier, TrellisPredictor, all_or_nothing
 from .classifier import TrellisClassifier
+from .data.class_texts import described_rows
 from .data.labels import unlikely_labels
+from .data.terms import Lengths
+from .data.text_features import TextFeatures, checked_texts, is_range
 from .model.model_file import SavableMixin
-from .model.packed_arrays import Counts, Texts, starts_of
 
 if TYPE_CHECKING:
     from .ensemble import TrellisEnsemble
-
-Lengths = tuple[int, int]
-
-WORD = r"(?u)\b\w+\b"  # single letters and digits, too: they distinguish diagnoses and products
 
 
 class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin, BaseEstimator):
@@ -107,7 +95,14 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        class_texts: Mapping[Any, str | list[str]] | None = None,
+    ) -> Self:
         """Train on texts X with labels y.
 
         Warns if nearly every text has a label of its own, as when texts and labels are swapped.
@@ -117,15 +112,39 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         X : sequence of str
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
+        class_texts : dict of label to str or list of str, default=None
+            Descriptions of classes, such as their names. They are further training rows of weight
+            1, which are never held out. A class with a description alone can be predicted, too.
+
+        Examples
+        --------
+        >>> from xtrellis import TrellisTextClassifier
+        >>> texts = ["red apple", "green apple", "fast car", "slow car"]
+        >>> labels = ["fruit", "fruit", "vehicle", "vehicle"]
+        >>> drinks = {"drink": ["wine or beer", "a glass of water"]}
+        >>> clf = TrellisTextClassifier().fit(texts, labels, class_texts=drinks)
+        >>> clf.predict(["a red wine"]).tolist()
+        ['drink']
         """
         texts = checked_texts(X)
         check_consistent_length(texts, y)
         doubt = unlikely_labels(y, texts)
         if doubt is not None:
             warnings.warn(doubt, stacklevel=2)
+        options: dict[str, Any] = {}
+        if class_texts is not None:
+            n_rows = len(texts)
+            descriptions, labels = described_rows(class_texts, y)
+            texts = texts + descriptions
+            y = np.concatenate([np.asarray(y), labels])
+            if sample_weight is not None:
+                weights = row_weights(sample_weight, n_rows)
+                sample_weight = np.append(weights, np.ones(len(labels), np.float32))
+            options["may_hold_out"] = np.arange(len(texts)) < n_rows
         features = self.new_features()
         classifier: Any = self._new_classifier()
-        classifier.fit(features.fit_transform(texts, self.min_df), y, sample_weight)
+        rows = features.fit_transform(texts, self.min_df)
+        classifier.fit(rows, y, sample_weight, **options)
         self.features_, self.classifier_ = features, classifier
         return self
 
@@ -150,7 +169,7 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
     def new_features(self) -> TextFeatures:
         """Features with these settings, not fitted, or an error that names the wrong setting."""
         for name, lengths in (("words", self.words), ("characters", self.characters)):
-            if lengths is not None and not _is_range(lengths):
+            if lengths is not None and not is_range(lengths):
                 raise ValueError(
                     f"{name} must be two lengths such as (1, 2), or None; got {lengths!r}"
                 )
@@ -178,6 +197,29 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most likely class of each text."""
         return self._fitted().predict(self.transform(X))
+
+    @available_if(lambda self: hasattr(self._fitted(), "row_predictor"))
+    def row_predictor(self) -> Callable[[str], Any]:
+        """Function that classifies one text at a time, without the overhead of ``predict``.
+
+        It takes a text and returns its label: for services that answer one request after the
+        other. It keeps the model as it is now.
+
+        >>> from xtrellis import TrellisTextClassifier
+        >>> texts = ["red apple", "green apple", "fast car", "slow car"]
+        >>> clf = TrellisTextClassifier().fit(texts, ["fruit", "fruit", "vehicle", "vehicle"])
+        >>> classify = clf.row_predictor()
+        >>> str(classify("my car"))
+        'vehicle'
+        """
+        features, classify = self.features_, self._fitted().row_predictor()
+
+        def classify_text(text: str) -> Any:
+            if not isinstance(text, str):
+                raise ValueError(f"the function takes one text, got {text!r}")
+            return classify(*features.row(text))
+
+        return classify_text
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each text, best first, and their probabilities."""
@@ -217,223 +259,3 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-# ---------------------------------------------------------------------- features
-
-
-@dataclass
-class TextFeatures:
-    """TF-IDF features: the terms, and how many training texts each of them occurs in.
-
-    Attributes
-    ----------
-    words, characters : (int, int) or None
-        Smallest and largest length of a term.
-    hash_size : int or None
-        Number of columns that terms are hashed to.
-    terms : list of list of str
-        Terms of words, then of characters, each sorted: the order of the columns. None if hashed.
-    frequencies : ndarray of int64
-        ``df`` of each column; None if terms are not weighted.
-    n_texts : int
-        Number of training texts.
-    """
-
-    words: Lengths | None
-    characters: Lengths | None
-    hash_size: int | None
-    terms: list[list[str]] | None = None
-    frequencies: npt.NDArray[np.int64] | None = None
-    n_texts: int = 0
-
-    def __post_init__(self) -> None:
-        self._vectorizers: list[Any] | None = None
-        self._idf: npt.NDArray[np.float32] | None = None
-
-    def fit_transform(self, texts: list[str], min_df: int = 1) -> Any:
-        """Learn the terms and their frequencies, and return the features of the texts."""
-        self.n_texts = len(texts)
-        if self.hash_size is not None:
-            counts = self._counts(texts)
-        else:
-            fitted = [self._fit_terms(texts, min_df, *kind) for kind in self._kinds()]
-            self.terms = [terms for _, terms in fitted]
-            if not any(self.terms):
-                raise ValueError(
-                    "the texts contain no terms at all"
-                    if min_df == 1
-                    else f"no term occurs in min_df={min_df} texts: lower it"
-                )
-            counts = _side_by_side([part for part, _ in fitted])
-        self.frequencies = np.bincount(counts.indices, minlength=counts.shape[1])
-        return self._weighted(counts)
-
-    def transform(self, texts: list[str]) -> Any:
-        """Features of texts."""
-        return self._weighted(self._counts(texts))
-
-    def _fit_terms(
-        self, texts: list[str], min_df: int, analyzer: str, lengths: Lengths
-    ) -> tuple[Any, list[str]]:
-        """Counts of the terms of one kind that occur in enough texts, and these terms."""
-        vectorizer = self._vectorizer(None, analyzer, lengths)
-        vectorizer.set_params(min_df=min(min_df, len(texts)))  # more is an error of its own
-        try:
-            counts = vectorizer.fit_transform(texts)
-        except ValueError:  # there is no such term
-            return _no_columns(texts), []
-        if min_df > len(texts):
-            return _no_columns(texts), []
-        return counts, vectorizer.get_feature_names_out().tolist()
-
-    def _counts(self, texts: list[str]) -> Any:
-        """Number of times each term occurs in each text."""
-        if self._vectorizers is None:
-            terms: list[Any] = self.terms or [None] * len(self._kinds())
-            self._vectorizers = [
-                self._vectorizer(own, *kind) for own, kind in zip(terms, self._kinds(), strict=True)
-            ]
-        parts = [
-            _no_columns(texts) if each is None else each.transform(texts)
-            for each in self._vectorizers
-        ]
-        if self.hash_size is not None:
-            return sparse.csr_matrix(sum(parts[1:], parts[0]), dtype=np.float32)
-        return _side_by_side(parts)
-
-    def _weighted(self, counts: Any) -> Any:
-        """Logarithms of counts, times the rarity of terms, scaled to rows of norm 1."""
-        counts.sort_indices()
-        counts.data = 1 + np.log(counts.data)
-        if self.frequencies is not None:
-            if self._idf is None:
-                ratios = (1 + self.n_texts) / (1 + self.frequencies)
-                self._idf = (1 + np.log(ratios)).astype(np.float32)
-            counts.data *= self._idf[counts.indices]
-        sums = np.zeros(counts.shape[0])
-        filled = np.flatnonzero(np.diff(counts.indptr))
-        if len(filled):
-            squares = counts.data.astype(np.float64) ** 2
-            sums[filled] = np.add.reduceat(squares, counts.indptr[filled])
-        norms = np.sqrt(sums).astype(np.float32)
-        counts.data /= np.repeat(norms, np.diff(counts.indptr))
-        return counts
-
-    def _kinds(self) -> list[tuple[str, Lengths]]:
-        """Kinds of terms: scikit-learn's analyzer, and their lengths."""
-        kinds = [("word", self.words), ("char_wb", self.characters)]
-        return [(analyzer, lengths) for analyzer, lengths in kinds if lengths is not None]
-
-    def _vectorizer(self, terms: list[str] | None, analyzer: str, lengths: Lengths) -> Any:
-        if terms == []:  # all of this kind are rare
-            return None
-        settings = {"analyzer": analyzer, "ngram_range": tuple(lengths), "dtype": np.float32}
-        if analyzer == "word":
-            settings["token_pattern"] = WORD
-        if self.hash_size is not None:
-            return HashingVectorizer(
-                n_features=self.hash_size, norm=None, alternate_sign=False, **settings
-            )
-        return CountVectorizer(vocabulary=terms, **settings)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_vectorizers": None, "_idf": None}
-
-    # ------------------------------------------------------------------ in a model file
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return self.hash_size or sum(map(len, self.terms or []))
-
-    def to_parts(self) -> dict[str, Any]:
-        """Parts of a model file: the columns that occur, as gaps, and their frequencies."""
-        parts: dict[str, Any] = {
-            "words": _plain(self.words),
-            "characters": _plain(self.characters),
-            "hash_size": self.hash_size,
-            "n_texts": self.n_texts,
-        }
-        if self.terms is not None:
-            parts["terms"] = [Texts.of(terms) for terms in self.terms]
-        if self.frequencies is not None:
-            columns = np.flatnonzero(self.frequencies)
-            parts["columns"] = Counts.of(np.diff(columns, prepend=-1) - 1)
-            parts["frequencies"] = Counts.of(self.frequencies[columns])
-        return parts
-
-    @classmethod
-    def from_parts(
-        cls,
-        words: Lengths | None,
-        characters: Lengths | None,
-        hash_size: int | None,
-        n_texts: int,
-        terms: list[Texts] | None = None,
-        columns: Counts | None = None,
-        frequencies: Counts | None = None,
-    ) -> TextFeatures:
-        """Features of the parts of a model file, or a ValueError."""
-        features = cls(words, characters, hash_size, n_texts=n_texts)
-        lengths = [each for each in (words, characters) if each is not None]
-        if not lengths or not all(map(_is_range, lengths)):
-            raise ValueError("words and characters must be lengths of terms")
-        if (hash_size is None) == (terms is None) or not 0 <= n_texts < 2**53:
-            raise ValueError("text features are either hashed, or have terms")
-        if terms is not None:
-            features.terms = [each.values() for each in terms]
-            if len(terms) != len(lengths) or any(
-                len(set(each)) < len(each) for each in features.terms
-            ):
-                raise ValueError("terms must be distinct, words and then characters")
-        elif not 1 <= (hash_size or 0) < 2**31:
-            raise ValueError(f"hash_size must be from 1 to 2**31 - 1, got {hash_size}")
-        if columns is not None and frequencies is not None:
-            counts = frequencies.values(features.n_columns)
-            gaps = columns.values(features.n_columns)
-            if len(counts) != len(gaps) or (counts < 1).any() or (counts > n_texts).any():
-                raise ValueError("frequencies of terms must be from 1 to n_texts")
-            occurring = starts_of(gaps)[1:] + np.arange(len(gaps))
-            if occurring.max(initial=-1) >= features.n_columns:
-                raise ValueError("a column of the text features is out of range")
-            features.frequencies = np.zeros(features.n_columns, np.int64)
-            features.frequencies[occurring] = counts
-        return features
-
-
-def checked_texts(X: Any) -> list[str]:
-    """Texts as a list, or an error that names the first that is not a text."""
-    if isinstance(X, str | bytes):
-        raise ValueError("X must be a sequence of texts, got one text: wrap it in a list")
-    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
-        raise ValueError(
-            f"X must be a one-dimensional sequence of texts, got {type(X).__name__}"
-            + (f" of shape {X.shape}" if hasattr(X, "shape") else "")
-        )
-    texts = list(X)
-    if not texts:
-        raise ValueError("X contains no texts (0 samples): at least one is needed")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"X[{row}] must be a text, got {text!r}")
-    return texts
-
-
-def _plain(lengths: Any) -> Lengths | None:
-    return None if lengths is None else (int(lengths[0]), int(lengths[1]))
-
-
-def _is_range(lengths: Any) -> bool:
-    if not isinstance(lengths, tuple | list) or len(lengths) != 2:
-        return False
-    return all(isinstance(length, int) for length in lengths) and 1 <= lengths[0] <= lengths[1]
-
-
-def _side_by_side(parts: list[Any]) -> Any:
-    """Columns of several matrices in one CSR matrix."""
-    return sparse.csr_matrix(parts[0] if len(parts) == 1 else sparse.hstack(parts, "csr"))
-
-
-def _no_columns(texts: list[str]) -> Any:
-    return sparse.csr_matrix((len(texts), 0), dtype=np.float32)

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from samples import topics
-from test_text import reports
+from samples import reports, topics
 from xtrellis import TrellisTextClassifier, load_icd10cm, load_model
 
 COMMAND = [sys.executable, "-m", "xtrellis"]
@@ -223,6 +222,24 @@ def test_labels_of_another_type_and_unknown_ones(folder, tmp_path):
         *("--valid", tmp_path / "valid.tsv", "--prune", "0.01"),
     )
     assert "accuracy on" in err
+
+
+def test_descriptions_of_classes(folder, tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("drowning\tnear drowning\ndrowning\tdrowned in water\nburn\tburns\n")
+    model = tmp_path / "model"
+    _, err = run("train", folder / "train.tsv", model, "--width", "4", "--class-texts", names)
+    assert "300 rows, 11 classes" in err
+    assert run("predict", model, stdin=b"drowned in water\n")[0] == "drowning\n"
+    svmlight = tmp_path / "rows.svm"
+    svmlight.write_text("1 1:1\n2 2:1\n")
+    _, err = run("train", svmlight, model, "--class-texts", names, code=1)
+    assert "--class-texts needs texts to train on" in err
+    names.write_text("burn\t \n")
+    _, err = run("train", folder / "train.tsv", model, "--class-texts", names, code=1)
+    assert f"{names}: the text of the class 'burn' is empty" in err
+    _, err = run("train", folder / "train.tsv", names, "--class-texts", names, code=1)
+    assert names.read_text() == "burn\t \n"
 
 
 def test_widths(folder):

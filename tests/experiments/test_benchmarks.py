@@ -1,11 +1,13 @@
 """The benchmarks run on a small set and print a row per setting; their times are not looked at."""
 
 import importlib
+import warnings
 
+import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from samples import topics
+from samples import NOUNS, reports, topics
 
 # For each benchmark the settings that it prints for the small set, in order.
 PRINTED = {
@@ -38,6 +40,21 @@ def test_benchmark_runs(command, folder, monkeypatch, capsys):
     at = 0
     for words in PRINTED[command]:
         at = printed.index(words, at) + len(words)
+
+
+def test_descriptions_of_classes_are_measured(monkeypatch, capsys):
+    bench = importlib.import_module("bench_class_texts")
+    texts, labels = reports()
+    small = bench.Described(texts, labels, texts, labels, {noun: noun for noun in NOUNS}, {})
+    monkeypatch.setitem(bench.SETS, "small", lambda: small)
+    monkeypatch.setattr("sys.argv", ["bench_class_texts.py", "small"])
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # there is no class of the tail
+        bench.main()
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        "without",
+        "with",
+    ]
 
 
 def test_sets_are_found_by_name_in_the_folder_of_the_environment(folder, monkeypatch):

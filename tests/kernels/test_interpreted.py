@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import xtrellis
 from xtrellis import LTLSClassifier, TrellisClassifier, load_model
 from xtrellis.data import read_svmlight
+from xtrellis.data.text_features import TextFeatures
 from xtrellis.decoding import (
     VertexSoftmax,
     best_paths,
@@ -72,6 +73,11 @@ def kernel_results(folder):
         weights = np.ones(4)
         yield np.array(fit_temperature(trellis, margins, paths, weights, VertexSoftmax()))
     yield similarity_assignment(Trellis(7, 2), X, Y, random_state=0).path_of_class
+    texts = ["Σίσυφος, the cat's 3 Straße 🙂", "a\xa0b  the CAT", "", "\u0130 x_y"]
+    for terms in (((1, 2), None, None), ((1, 1), (2, 4), None), ((1, 2), (3, 3), 64)):
+        features = TextFeatures(*terms)
+        yield features.fit_transform(texts).toarray()
+        yield features.transform([text + " x" for text in texts]).toarray()
     rows = Path(folder, "rows.svm")
     rows.write_text("1 1:0.5 3:2e-3\n-2 2:1234567.125 # comment\n3\n")
     features, labels = read_svmlight(rows)

@@ -33,7 +33,7 @@ def test_merging_rows_adds_up_their_weights():
     X, y = topics(n_rows=200)
     twice = np.concatenate([np.arange(200), np.arange(50)])
     shuffled = np.random.default_rng(0).permutation(twice)
-    merged, y_encoded, weights = merge_rows(
+    merged, y_encoded, weights, _ = merge_rows(
         canonical_csr(X[shuffled]), y[shuffled], np.ones(250, np.float32)
     )
     assert merged.shape[0] == len(np.unique(np.column_stack([X.toarray(), y]), axis=0))
@@ -46,7 +46,7 @@ def test_merging_rows_adds_up_their_weights():
 
 def test_equal_rows_of_different_classes_stay_apart():
     X = canonical_csr(np.eye(3, dtype=np.float32)[[0, 0, 1, 1]])
-    _, y_encoded, weights = merge_rows(X, np.array([0, 1, 2, 2]), np.ones(4, np.float32))
+    _, y_encoded, weights, _ = merge_rows(X, np.array([0, 1, 2, 2]), np.ones(4, np.float32))
     assert sorted(zip(y_encoded.tolist(), weights.tolist(), strict=True)) == [
         (0, 1),
         (1, 1),
@@ -61,6 +61,22 @@ def test_holding_out_leaves_a_row_of_every_class():
     for size in (2, 3, 10):  # the same share of classes of all sizes
         mine = np.repeat([1, 2, 3, 10, 4] * 100, [1, 2, 3, 10, 4] * 100) == size
         assert abs(held_out[mine].mean() - 0.3) < 0.1
+
+
+def test_rows_that_may_not_be_held_out():
+    codes = np.repeat(np.arange(500), [1, 2, 3, 10, 4] * 100)
+    allowed = np.random.default_rng(0).random(len(codes)) < 0.5
+    held_out = hold_out_rows(codes, 0.3, np.random.RandomState(0), allowed)
+    assert not (held_out & ~allowed).any()
+    assert held_out[allowed].mean() > 0.2
+    assert set(codes[~held_out]) == set(range(500))
+    only = np.isin(np.arange(len(codes)), np.unique(codes, return_index=True)[1], invert=True)
+    held_out = hold_out_rows(codes, 0.9, np.random.RandomState(0), only)
+    assert held_out[only].mean() > 0.85  # the others are enough to train on
+    X = canonical_csr(np.eye(3, dtype=np.float32)[[0, 0, 1, 2]])
+    one = np.array([True, False, False, True])
+    merged = merge_rows(X, np.array([0, 0, 1, 2]), np.ones(4, np.float32), one)
+    assert merged[3][np.argsort(merged[1])].tolist() == [True, False, True]
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.sampled_from([51, 2**31, 2**40]))

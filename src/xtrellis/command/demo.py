@@ -19,13 +19,14 @@ from sklearn.base import clone
 from ..classifier import TrellisClassifier
 from ..command import report
 from ..data.datasets import TextSplit, load_icd10cm
+from ..data.text_features import TextFeatures
 from ..graph.trellis import Trellis
 from ..learning.pruning import held_out_threshold
 from ..ltls import LTLSClassifier
 from ..model.model_file import load_model
 from ..selection.width_trials import WidthSelection
 from ..selection.widths import select_slice_width
-from ..text import TextFeatures, TrellisTextClassifier
+from ..text import TrellisTextClassifier
 
 SENTENCES = (
     "second degree burn of the left hand",

@@ -6,7 +6,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,21 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
     return TrainingData(X, train.y, X_valid, y_valid, int(not zero_based))
 
 
+def read_descriptions(path: Path, options: RowOptions) -> dict[str, list[str]]:
+    """Read descriptions of classes, by label; a class may have several."""
+    from ..data.streams import shown
+
+    rows = _parse(path, replace(options, format=None))
+    _check_kind(path, _is_text(rows), True, "descriptions of classes are")
+    descriptions: dict[str, list[str]] = {}
+    for text, label in zip(rows[0], rows[1].tolist(), strict=True):
+        if not text.strip():
+            raise ValueError(f"{path}: the text of the class {shown(label)} is empty")
+        descriptions.setdefault(label, []).append(text)
+    _check_lines(path, list(descriptions))
+    return descriptions
+
+
 def read_labelled(loaded: Any, path: Path, options: RowOptions) -> tuple[Any, Any]:
     """Read rows and labels of the kind that a model takes."""
     takes_text = hasattr(loaded, "features_")
@@ -119,16 +134,23 @@ def _check_labels(path: Path, rows: Any) -> None:
         raise ValueError(
             f"{path}: all rows have the label {shown(str(classes[0]))}; at least two are needed"
         )
-    label = label_that_breaks_lines(classes.tolist())
+    _check_lines(path, classes.tolist())
+    doubt = unlikely_labels(y, texts)
+    if doubt is not None:
+        note(f"warning: {path}: {doubt}" + ("; a tsv row is label<TAB>text" if texts else ""))
+    warnings.filterwarnings("ignore", ".*check (which part|that labels)")  # said just now
+
+
+def _check_lines(path: Path, labels: list[Any]) -> None:
+    """Raise an error about a label that does not fit on a line of predictions."""
+    from ..data.streams import shown
+
+    label = label_that_breaks_lines(labels)
     if label is not None:
         raise ValueError(
             f"{path}: the label {shown(label)} contains a tab or a newline, which would break the "
             "lines of predictions; replace it"
         )
-    doubt = unlikely_labels(y, texts)
-    if doubt is not None:
-        note(f"warning: {path}: {doubt}" + ("; a tsv row is label<TAB>text" if texts else ""))
-    warnings.filterwarnings("ignore", ".*check (which part|that labels)")  # said just now
 
 
 def _parse(path: Path, options: RowOptions, labelled: bool = True) -> Any:

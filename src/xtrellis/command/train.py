@@ -29,7 +29,7 @@ from .options import (
     new_text_classifier,
 )
 from .outputs import check_output, save_model, size_in_words
-from .rows import RowOptions, read_training
+from .rows import RowOptions, read_descriptions, read_training
 from .words import count, members, pruned, widths_in_words
 
 
@@ -53,6 +53,10 @@ def train(
     prune: Annotated[
         float | None,
         typer.Option(help="Prune, at the loss of this much accuracy; 0.01 is one point."),
+    ] = None,
+    class_texts: Annotated[
+        Path | None,
+        typer.Option(help="Descriptions of classes, label<TAB>text, to train on, too."),
     ] = None,
     width: Annotated[
         str | None, typer.Option(help="Slice width b, or auto; about sqrt(K) if omitted.")
@@ -83,7 +87,7 @@ def train(
 
     Labels must not contain tabs or newlines, which separate the fields and lines of predictions.
     """
-    check_output(model, rows, valid)
+    check_output(model, rows, valid, class_texts)
     if prune is not None and not 0 <= prune < 1:
         raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
     classifier = new_classifier(training, width, learner, C, epochs, jobs, seed, checkpoint)
@@ -91,11 +95,17 @@ def train(
         from ..ensemble import TrellisEnsemble
 
         classifier = TrellisEnsemble(classifier, trellises, n_jobs=jobs, random_state=seed)
-    data = read_training(rows, valid, RowOptions(format, text_column, label_column, zero_based))
+    options = RowOptions(format, text_column, label_column, zero_based)
+    data = read_training(rows, valid, options)
+    descriptions = None
+    if class_texts is not None:
+        if data.first_feature is not None:
+            raise ValueError("--class-texts needs texts to train on, not svmlight features")
+        descriptions = read_descriptions(class_texts, options)
     estimator = classifier
     if data.first_feature is None:
         estimator = new_text_classifier(classifier, words, characters, min_df, hash_size)
-    seconds, size = _train_and_save(estimator, data, prune, seed, model)
+    seconds, size = _train_and_save(estimator, data, descriptions, prune, seed, model)
     found = getattr(estimator, "classifier_", estimator)
     note(
         f"{count(len(data.y), 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "
@@ -111,7 +121,12 @@ def train(
 
 
 def _train_and_save(
-    estimator: Any, data: Any, prune: float | None, seed: int, model: Path
+    estimator: Any,
+    data: Any,
+    descriptions: dict[str, list[str]] | None,
+    prune: float | None,
+    seed: int,
+    model: Path,
 ) -> tuple[float, int]:
     """Seconds of training, and the size of the model file.
 
@@ -125,7 +140,7 @@ def _train_and_save(
             from ..learning.pruning import held_out_threshold
 
             threshold = held_out_threshold(estimator, data.X, data.y, prune, seed)
-        seconds = _fit(estimator, data.X, data.y)
+        seconds = _fit(estimator, data.X, data.y, descriptions)
         if prune is not None:
             if threshold is None:
                 estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
@@ -136,10 +151,10 @@ def _train_and_save(
         return seconds, save_model(estimator, model)
 
 
-def _fit(estimator: Any, X: Any, y: Any) -> float:
+def _fit(estimator: Any, X: Any, y: Any, descriptions: dict[str, list[str]] | None) -> float:
     """Train, and return the seconds that it took, without those of compiling."""
     from .compiling import compile_seconds
 
     start, compiled = time.perf_counter(), compile_seconds()
-    estimator.fit(X, y)
+    estimator.fit(X, y, **({} if descriptions is None else {"class_texts": descriptions}))
     return max(0.0, time.perf_counter() - start - (compile_seconds() - compiled))

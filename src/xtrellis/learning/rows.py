@@ -16,11 +16,15 @@ _CACHED = 4096  # rows of a block that stay in the processor's caches
 
 
 def merge_rows(
-    X: Any, y_encoded: IntArray, sample_weight: Float32Array
-) -> tuple[Any, IntArray, Float32Array]:
+    X: Any,
+    y_encoded: IntArray,
+    sample_weight: Float32Array,
+    may_hold_out: npt.NDArray[np.bool_] | None = None,
+) -> tuple[Any, IntArray, Float32Array, npt.NDArray[np.bool_] | None]:
     """Equal rows of the same class as one row that counts for all of them.
 
-    The rows come out in an order of their own, whatever order they came in.
+    The rows come out in an order of their own, whatever order they came in. A row may be held out
+    if one of those that it counts for may.
     """
     from ..kernels import margins as kernels
 
@@ -32,21 +36,31 @@ def merge_rows(
     kernels.mark_first_rows(X.indptr, X.indices, bits, y_encoded, hashes, order, first)
     starts = np.flatnonzero(first)
     kept = order[starts]
-    return canonical_csr(X[kept]), y_encoded[kept], np.add.reduceat(sample_weight[order], starts)
+    weights = np.add.reduceat(sample_weight[order], starts)
+    if may_hold_out is not None:
+        may_hold_out = np.logical_or.reduceat(may_hold_out[order], starts)
+    return canonical_csr(X[kept]), y_encoded[kept], weights, may_hold_out
 
 
 def hold_out_rows(
-    y_encoded: IntArray, fraction: float, rng: np.random.RandomState
+    y_encoded: IntArray,
+    fraction: float,
+    rng: np.random.RandomState,
+    may_hold_out: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Random share of the rows, leaving every class at least one row to train on.
 
     One row of each class stays; the others are chosen a little more often, so that the same share
-    of every class with two rows or more is held out.
+    of every class with two rows or more is held out. Rows that may not be held out are among those
+    that stay.
     """
     _, inverse, counts = np.unique(y_encoded, return_inverse=True, return_counts=True)
     chance = fraction * counts / np.maximum(counts - 1, 1)
     chosen = rng.random_sample(len(y_encoded)) < chance[inverse]
     order = rng.permutation(len(y_encoded))
+    if may_hold_out is not None:
+        chosen &= may_hold_out
+        order = order[np.argsort(may_hold_out[order], kind="stable")]
     _, firsts = np.unique(y_encoded[order], return_index=True)
     chosen[order[firsts]] = False
     return chosen

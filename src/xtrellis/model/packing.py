@@ -38,7 +38,7 @@ HOMES = {
     "LTLSClassifier": "xtrellis.ltls",
     "TrellisEnsemble": "xtrellis.ensemble",
     "TrellisTextClassifier": "xtrellis.text",
-    "TextFeatures": "xtrellis.text",
+    "TextFeatures": "xtrellis.data.text_features",
     "Trellis": "xtrellis.graph.trellis",
     "PathAssignment": "xtrellis.graph.assignment",
     "EdgeWeights": "xtrellis.model.weights",

@@ -41,6 +41,7 @@ def select_slice_width(
     criterion: Literal["auto", "bound", "log_loss"] = "auto",
     tolerance: float = 0.02,
     sample_weight: Any = None,
+    may_hold_out: Any = None,
     random_state: int | np.random.RandomState | None = None,
     verbose: int = 0,
     callback: Callable[[WidthSelection], None] | None = None,
@@ -52,7 +53,7 @@ def select_slice_width(
 
     Parameters
     ----------
-    X, y, sample_weight
+    X, y, sample_weight, may_hold_out
         Training rows, as for :meth:`TrellisClassifier.fit`.
     estimator : TrellisClassifier or None, default=None
         What to train, except for its width; None is ``TrellisClassifier()``.
@@ -136,7 +137,7 @@ def select_slice_width(
     settings = {"random_state": _seed(estimator, random_state), "verbose": 0}
     model = clone(estimator).set_params(slice_width=2, **settings)
     learner = check_settings(model)
-    data = labelled_rows(model, X, y, sample_weight, model.class_weight)
+    data = labelled_rows(model, X, y, sample_weight, model.class_weight, may_hold_out)
     n_classes, n_features = len(data.classes), data.X.shape[1]
     ladder = _ladder(widths, n_classes, n_features, estimator.training)
     sample = np.random.default_rng(settings["random_state"]).permutation(len(data.y_encoded))

@@ -1,0 +1,211 @@
+"""Texts as rows of numbers: TF-IDF weights of their words and character n-grams.
+
+With ``tf`` the number of times a term occurs in the text, ``df`` the number of training texts it
+occurs in, and n the number of training texts,
+
+    x_term = (1 + log tf) * (1 + log((1 + n) / (1 + df))),  divided by the row's Euclidean norm.
+
+The columns are the terms seen in training or, for streams, hashes (see ``terms``). The weighting is
+that of scikit-learn's ``TfidfTransformer(sublinear_tf=True)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import Float32Array
+from ..model.packed_arrays import Counts, Texts, starts_of
+from .terms import Lengths, TermCounts, TermFinder
+
+
+@dataclass
+class TextFeatures:
+    """TF-IDF features: the terms, and how many training texts each of them occurs in.
+
+    Attributes
+    ----------
+    words, characters : (int, int) or None
+        Smallest and largest length of a term.
+    hash_size : int or None
+        Number of columns that terms are hashed to.
+    terms : list of list of str
+        Terms of words, then of characters, each sorted: the order of the columns. None if hashed.
+    frequencies : ndarray of int64
+        ``df`` of each column; None if terms are not weighted.
+    n_texts : int
+        Number of training texts.
+    """
+
+    words: Lengths | None
+    characters: Lengths | None
+    hash_size: int | None
+    terms: list[list[str]] | None = None
+    frequencies: npt.NDArray[np.int64] | None = None
+    n_texts: int = 0
+
+    def __post_init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what is made when it is first needed."""
+        self._finder: TermFinder | None = None
+        self._rarity: Float32Array | None = None
+
+    def fit_transform(self, texts: list[str], min_df: int = 1) -> Any:
+        """Learn the terms and their frequencies, and return the features of the texts."""
+        self._forget()
+        self.n_texts = len(texts)
+        if self.hash_size is not None:
+            counts = self._count(texts)
+            self.frequencies = np.bincount(counts.indices, minlength=self.hash_size)
+        else:
+            counts, self.terms, self.frequencies = TermFinder.learn(
+                self.words, self.characters, texts, min_df
+            )
+            if not any(self.terms):
+                raise ValueError(
+                    "the texts contain no terms at all"
+                    if min_df == 1
+                    else f"no term occurs in min_df={min_df} texts: lower it"
+                )
+        return self._matrix(counts)
+
+    def transform(self, texts: list[str]) -> Any:
+        """Features of texts."""
+        return self._matrix(self._count(texts))
+
+    def row(self, text: str) -> tuple[npt.NDArray[np.int32], Float32Array]:
+        """Features of one text: columns and values, without the cost of making a SciPy matrix.
+
+        >>> features = TextFeatures((1, 1), None, None)
+        >>> X = features.fit_transform(["red wine", "white wine"])
+        >>> features.row("wine, more wine")
+        (array([2], dtype=int32), array([1.], dtype=float32))
+        """
+        counts = self._count([text])
+        self._weigh(counts)
+        return counts.indices, counts.data
+
+    def _count(self, texts: list[str]) -> TermCounts:
+        """Number of times each term occurs in each text."""
+        if self._finder is None:
+            self._finder = TermFinder(self.words, self.characters, self.hash_size, self.terms)
+        return self._finder.count(texts)
+
+    def _weigh(self, counts: TermCounts) -> None:
+        """Logarithms of counts, times the rarity of terms, scaled to rows of norm 1."""
+        from ..kernels.terms import weigh_terms
+
+        if self._rarity is None:
+            self._rarity = np.empty(0, np.float32)
+            if self.frequencies is not None:
+                ratios = (1 + self.n_texts) / (1 + self.frequencies)
+                self._rarity = (1 + np.log(ratios)).astype(np.float32)
+        weigh_terms(counts.indptr, counts.indices, counts.data, self._rarity)
+
+    def _matrix(self, counts: TermCounts) -> Any:
+        """Weighted counts as a CSR matrix."""
+        from scipy import sparse
+
+        self._weigh(counts)
+        shape = len(counts.indptr) - 1, self.n_columns
+        matrix = sparse.csr_matrix((counts.data, counts.indices, counts.indptr), shape)
+        matrix.has_canonical_format = True
+        return matrix
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_finder": None, "_rarity": None}
+
+    # ------------------------------------------------------------------ in a model file
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.hash_size or sum(map(len, self.terms or []))
+
+    def to_parts(self) -> dict[str, Any]:
+        """Parts of a model file: the columns that occur, as gaps, and their frequencies."""
+        parts: dict[str, Any] = {
+            "words": _plain(self.words),
+            "characters": _plain(self.characters),
+            "hash_size": self.hash_size,
+            "n_texts": self.n_texts,
+        }
+        if self.terms is not None:
+            parts["terms"] = [Texts.of(terms) for terms in self.terms]
+        if self.frequencies is not None:
+            columns = np.flatnonzero(self.frequencies)
+            parts["columns"] = Counts.of(np.diff(columns, prepend=-1) - 1)
+            parts["frequencies"] = Counts.of(self.frequencies[columns])
+        return parts
+
+    @classmethod
+    def from_parts(
+        cls,
+        words: Lengths | None,
+        characters: Lengths | None,
+        hash_size: int | None,
+        n_texts: int,
+        terms: list[Texts] | None = None,
+        columns: Counts | None = None,
+        frequencies: Counts | None = None,
+    ) -> TextFeatures:
+        """Features of the parts of a model file, or a ValueError."""
+        features = cls(words, characters, hash_size, n_texts=n_texts)
+        lengths = [each for each in (words, characters) if each is not None]
+        if not lengths or not all(map(is_range, lengths)):
+            raise ValueError("words and characters must be lengths of terms")
+        if (hash_size is None) == (terms is None) or not 0 <= n_texts < 2**53:
+            raise ValueError("text features are either hashed, or have terms")
+        if terms is not None:
+            features.terms = [each.values() for each in terms]
+            if len(terms) != len(lengths) or any(
+                len(set(each)) < len(each) for each in features.terms
+            ):
+                raise ValueError("terms must be distinct, words and then characters")
+        elif not 1 <= (hash_size or 0) < 2**31:
+            raise ValueError(f"hash_size must be from 1 to 2**31 - 1, got {hash_size}")
+        if columns is not None and frequencies is not None:
+            counts = frequencies.values(features.n_columns)
+            gaps = columns.values(features.n_columns)
+            if len(counts) != len(gaps) or (counts < 1).any() or (counts > n_texts).any():
+                raise ValueError("frequencies of terms must be from 1 to n_texts")
+            occurring = starts_of(gaps)[1:] + np.arange(len(gaps))
+            if occurring.max(initial=-1) >= features.n_columns:
+                raise ValueError("a column of the text features is out of range")
+            features.frequencies = np.zeros(features.n_columns, np.int64)
+            features.frequencies[occurring] = counts
+        return features
+
+
+def checked_texts(X: Any) -> list[str]:
+    """Texts as a list, or an error that names the first that is not a text."""
+    if isinstance(X, str | bytes):
+        raise ValueError("X must be a sequence of texts, got one text: wrap it in a list")
+    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
+        raise ValueError(
+            f"X must be a one-dimensional sequence of texts, got {type(X).__name__}"
+            + (f" of shape {X.shape}" if hasattr(X, "shape") else "")
+        )
+    texts = list(X)
+    if not texts:
+        raise ValueError("X contains no texts (0 samples): at least one is needed")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"X[{row}] must be a text, got {text!r}")
+    return texts
+
+
+def _plain(lengths: Any) -> Lengths | None:
+    return None if lengths is None else (int(lengths[0]), int(lengths[1]))
+
+
+def is_range(lengths: Any) -> bool:
+    """Whether these are a smallest and a largest length."""
+    if not isinstance(lengths, tuple | list) or len(lengths) != 2:
+        return False
+    return all(isinstance(length, int) for length in lengths) and 1 <= lengths[0] <= lengths[1]

@@ -1,0 +1,38 @@
+"""Features of texts are those of scikit-learn."""
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from samples import reports
+from xtrellis.data.text_features import TextFeatures
+
+WORD = r"(?u)\b\w+\b"
+
+
+def test_features_are_those_of_scikit_learn():
+    texts, _ = reports()
+    texts[0] += " burn of burns, burn and burn"
+    ours = TextFeatures((1, 2), None, None)
+    theirs = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD, sublinear_tf=True)
+    expected = theirs.fit_transform(texts)
+    np.testing.assert_allclose(
+        ours.fit_transform(texts, 1).toarray(), expected.toarray(), rtol=1e-6
+    )
+    assert ours.terms == [theirs.get_feature_names_out().tolist()]
+    unseen = ["severe unknown burn of the moon", "", "???"]
+    np.testing.assert_allclose(
+        ours.transform(unseen).toarray(), theirs.transform(unseen).toarray(), rtol=1e-6
+    )
+
+
+def test_rare_terms_are_left_out():
+    texts, _ = reports()
+    ours = TextFeatures((1, 1), (2, 3), None)
+    X = ours.fit_transform(texts, 5)
+    words = TfidfVectorizer(token_pattern=WORD, min_df=5).fit(texts)
+    letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3), min_df=5).fit(texts)
+    assert ours.terms == [
+        words.get_feature_names_out().tolist(),
+        letters.get_feature_names_out().tolist(),
+    ]
+    np.testing.assert_array_equal(ours.transform(texts).toarray(), X.toarray())
