@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import (
+    check_integer,
     check_jobs,
     check_pruning,
     check_shape,
@@ -27,6 +28,7 @@ from ._checks import (
     row_weights,
 )
 from .decoding.losses import DecodingLoss
+from .explanation import Explanation, explain_row, strongest_features
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
@@ -97,10 +99,86 @@ class RowClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
         X = validate_data(now, X, accept_sparse="csr", dtype=np.float32, reset=False)
         return now, canonical_csr(X)
 
+    def _models(self) -> list[TrellisModel]:
+        """The trained trellises, one or several."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ why
+
+    def explain(self, row: Any, label: Any = None, top: int = 10) -> Explanation:
+        """Which features of a row spoke for and against a class, exactly, edge by edge and summed.
+
+        Of several trellises, the sums are means.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_features,) or (1, n_features), dense or sparse
+        label : default=None
+            The class to explain; None explains the most likely one.
+        top : int, default=10
+            How many features ``print`` shows; the explanation holds all of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = np.tile(np.eye(4), (3, 1)), [0, 1, 2, 3] * 3
+        >>> clf = TrellisClassifier(random_state=0).fit(X, y)
+        >>> explanation = clf.explain(X[2])
+        >>> explanation.label, explanation.in_favour[0].feature
+        (2, 2)
+        """
+        check_integer("top", top, 1)
+        row = _as_rows(row)
+        now, rows = self._checked_rows(row)
+        if rows.shape[0] != 1:
+            raise ValueError(f"explain takes one row, got {rows.shape[0]}: pass one of them")
+        labels, shares = now.predict_top_k(row, 1)
+        predicted, probability = now._number_of(labels[0, 0]), float(shares[0, 0])
+        encoded = predicted if label is None else now._number_of(label)
+        own = probability if encoded == predicted else float(now.predict_proba(row)[0, encoded])
+        found = explain_row(now._models(), rows, encoded, own, predicted, probability, int(top))
+        names = getattr(now, "feature_names_in_", None)
+        return found if names is None else found.renamed(lambda feature: names[feature])
+
+    def top_features(self, label: Any, top: int = 10) -> list[tuple[Any, float]]:
+        """Features of the largest weights for a class, and these: summed over its path's edges.
+
+        Features that speak against the class, with negative weights, are left out.
+
+        >>> import numpy as np
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = np.tile(np.eye(4), (3, 1)), [0, 1, 2, 3] * 3
+        >>> clf = TrellisClassifier(random_state=0).fit(X, y)
+        >>> clf.top_features(3, top=1)[0][0]
+        3
+        """
+        check_is_fitted(self)
+        check_integer("top", top, 1)
+        now = copy.copy(self)
+        found = strongest_features(now._models(), now._number_of(label), int(top))
+        names = getattr(now, "feature_names_in_", None)
+        return found if names is None else [(names[feature], weight) for feature, weight in found]
+
+    def _number_of(self, label: Any) -> int:
+        """Number of a class, or an error that names the label."""
+        classes: Any = self.classes_
+        found = np.flatnonzero(classes == label)
+        if len(found) != 1:
+            raise ValueError(f"label must be one of classes_, got {label!r}")
+        return int(found[0])
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _as_rows(row: Any) -> Any:
+    """One row as a table of one row; a table as it is."""
+    if hasattr(row, "to_frame"):  # a row of a data frame
+        return row.to_frame().T
+    return np.reshape(row, (1, -1)) if not hasattr(row, "tocsr") and np.ndim(row) == 1 else row
 
 
 class TrellisPredictor(RowClassifier):
@@ -134,6 +212,9 @@ class TrellisPredictor(RowClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
+
+    def _models(self) -> list[TrellisModel]:
+        return [self.model_]
 
     # ------------------------------------------------------------------ parts of the model
 

@@ -35,6 +35,7 @@ from .model.packed_arrays import Counts, Texts, starts_of
 
 if TYPE_CHECKING:
     from .ensemble import TrellisEnsemble
+    from .explanation import Explanation
 
 Lengths = tuple[int, int]
 
@@ -195,6 +196,21 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         """Decision function of the classifier."""
         return self._fitted().decision_function(self.transform(X))
 
+    def explain(self, text: str, label: Any = None, top: int = 10) -> Explanation:
+        """Which terms of a text spoke for and against a class; see TrellisClassifier.explain.
+
+        Terms that are hashed are shown as numbers of columns.
+        """
+        if not isinstance(text, str):
+            raise ValueError(f"explain takes one text, got {type(text).__name__}")
+        found = self._fitted().explain(self.transform([text]), label, top)
+        return found.renamed(self.features_.term)
+
+    def top_features(self, label: Any, top: int = 10) -> list[tuple[Any, float]]:
+        """Terms of the largest weights for a class; see TrellisClassifier.top_features."""
+        found = self._fitted().top_features(label, top)
+        return [(self.features_.term(column), weight) for column, weight in found]
+
     def transform(self, X: Any) -> Any:
         """Features of texts, (n_samples, n_features) CSR."""
         self._fitted()
@@ -346,6 +362,14 @@ class TextFeatures:
     def n_columns(self) -> int:
         """Number of columns."""
         return self.hash_size or sum(map(len, self.terms or []))
+
+    def term(self, column: int) -> Any:
+        """Term of a column; the number of the column if terms are hashed."""
+        for terms in self.terms or []:
+            if column < len(terms):
+                return terms[column]
+            column -= len(terms)
+        return column
 
     def to_parts(self) -> dict[str, Any]:
         """Parts of a model file: the columns that occur, as gaps, and their frequencies."""
