@@ -18,6 +18,7 @@ ORDER = [
     {"choosing"},
     {"held_out"},
     {"base"},
+    {"answers"},
     {"explanation"},
     {"prediction"},
     {"selection"},

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import (
-    check_integer,
     check_jobs,
     check_pruning,
     check_shape,
@@ -27,8 +26,8 @@ from ._checks import (
     known_labels,
     row_weights,
 )
+from .answers import AnswersMixin, answered, check_otherwise
 from .decoding.losses import DecodingLoss
-from .explanation import Explanation, explain_row, strongest_features
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
@@ -85,7 +84,7 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 # ---------------------------------------------------------------------- estimators
 
 
-class RowClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
+class RowClassifier(AnswersMixin, SavableMixin, ClassifierMixin, BaseEstimator):
     """Base of all estimators that take rows of features."""
 
     def _checked_rows(self, X: Any) -> tuple[Self, Any]:
@@ -99,86 +98,10 @@ class RowClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
         X = validate_data(now, X, accept_sparse="csr", dtype=np.float32, reset=False)
         return now, canonical_csr(X)
 
-    def _models(self) -> list[TrellisModel]:
-        """The trained trellises, one or several."""
-        raise NotImplementedError
-
-    # ------------------------------------------------------------------ why
-
-    def explain(self, row: Any, label: Any = None, top: int = 10) -> Explanation:
-        """Which features of a row spoke for and against a class, exactly, edge by edge and summed.
-
-        Of several trellises, the sums are means.
-
-        Parameters
-        ----------
-        row : array-like of shape (n_features,) or (1, n_features), dense or sparse
-        label : default=None
-            The class to explain; None explains the most likely one.
-        top : int, default=10
-            How many features ``print`` shows; the explanation holds all of them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from xtrellis import TrellisClassifier
-        >>> X, y = np.tile(np.eye(4), (3, 1)), [0, 1, 2, 3] * 3
-        >>> clf = TrellisClassifier(random_state=0).fit(X, y)
-        >>> explanation = clf.explain(X[2])
-        >>> explanation.label, explanation.in_favour[0].feature
-        (2, 2)
-        """
-        check_integer("top", top, 1)
-        row = _as_rows(row)
-        now, rows = self._checked_rows(row)
-        if rows.shape[0] != 1:
-            raise ValueError(f"explain takes one row, got {rows.shape[0]}: pass one of them")
-        labels, shares = now.predict_top_k(row, 1)
-        predicted, probability = now._number_of(labels[0, 0]), float(shares[0, 0])
-        encoded = predicted if label is None else now._number_of(label)
-        own = probability if encoded == predicted else float(now.predict_proba(row)[0, encoded])
-        found = explain_row(now._models(), rows, encoded, own, predicted, probability, int(top))
-        names = getattr(now, "feature_names_in_", None)
-        return found if names is None else found.renamed(lambda feature: names[feature])
-
-    def top_features(self, label: Any, top: int = 10) -> list[tuple[Any, float]]:
-        """Features of the largest weights for a class, and these: summed over its path's edges.
-
-        Features that speak against the class, with negative weights, are left out.
-
-        >>> import numpy as np
-        >>> from xtrellis import TrellisClassifier
-        >>> X, y = np.tile(np.eye(4), (3, 1)), [0, 1, 2, 3] * 3
-        >>> clf = TrellisClassifier(random_state=0).fit(X, y)
-        >>> clf.top_features(3, top=1)[0][0]
-        3
-        """
-        check_is_fitted(self)
-        check_integer("top", top, 1)
-        now = copy.copy(self)
-        found = strongest_features(now._models(), now._number_of(label), int(top))
-        names = getattr(now, "feature_names_in_", None)
-        return found if names is None else [(names[feature], weight) for feature, weight in found]
-
-    def _number_of(self, label: Any) -> int:
-        """Number of a class, or an error that names the label."""
-        classes: Any = self.classes_
-        found = np.flatnonzero(classes == label)
-        if len(found) != 1:
-            raise ValueError(f"label must be one of classes_, got {label!r}")
-        return int(found[0])
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _as_rows(row: Any) -> Any:
-    """One row as a table of one row; a table as it is."""
-    if hasattr(row, "to_frame"):  # a row of a data frame
-        return row.to_frame().T
-    return np.reshape(row, (1, -1)) if not hasattr(row, "tocsr") and np.ndim(row) == 1 else row
 
 
 class TrellisPredictor(RowClassifier):
@@ -260,10 +183,66 @@ class TrellisPredictor(RowClassifier):
 
     # ------------------------------------------------------------------ prediction
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Most likely class of each row."""
+    def predict(
+        self, X: Any, *, min_probability: float | None = None, otherwise: Any = None
+    ) -> npt.NDArray[Any]:
+        """Most likely class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        min_probability : float, default=None
+            Least probability of a class to be named.
+        otherwise : default=None
+            What stands for "none of these", where no class is as likely as that.
+        """
         now, rows = self._checked_rows(X)
-        return now.model_.classes[now.model_.classify(rows, now.n_jobs)]
+        if min_probability is None:
+            check_otherwise(otherwise)
+            return now.model_.classes[now.model_.classify(rows, now.n_jobs)]
+        encoded, log_p = now.model_.top_k(rows, 1, now.n_jobs)
+        labels = now.model_.classes[encoded[:, 0]]
+        return answered(labels, np.exp(log_p[:, 0]), min_probability, otherwise)
+
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
+    ) -> list[npt.NDArray[Any]]:
+        """Small sets of classes that hold the true one as often as asked.
+
+        They are calibrated on rows that were held out in :meth:`fit`, whatever the model is worth:
+        a doubtful row has a large set. A row unlike any class has an empty one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            Share of rows whose set shall hold the true class.
+        allow_empty : bool, default=True
+            False puts the most likely class into sets that would be empty. Then more rows are
+            covered than asked for, if the model is right more often than that.
+
+        Returns
+        -------
+        list of ndarray
+            The labels of each set, the most likely one first.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> clf = TrellisClassifier(random_state=0).fit(X[:1200] / 16, y[:1200])
+        >>> sets = clf.predict_set(X[1200:] / 16, coverage=0.95)
+        >>> sum(label in own for label, own in zip(y[1200:], sets)) > 0.9 * len(sets)
+        True
+        """
+        now, rows = self._checked_rows(X)
+        sets = now.model_.sets(rows, coverage, now.n_jobs)
+        if not allow_empty and (empty := [i for i, own in enumerate(sets) if not len(own)]):
+            best = now.model_.classify(canonical_csr(rows[empty]), now.n_jobs)
+            for i, encoded in zip(empty, best, strict=True):
+                sets[i] = np.array([encoded])
+        return [now.model_.classes[own] for own in sets]
 
     def margins(self, X: Any) -> Float32Array:
         """Margin of every edge's learner for every row, (n_samples, n_edges)."""
@@ -390,7 +369,7 @@ class TrellisPredictor(RowClassifier):
         bits: int,
         sample_weight: Any,
     ) -> None:
-        model, accuracy = self.model_, None
+        model, accuracy, rows = self.model_, None, None
         if X is not None and y is not None:
             _, rows = self._checked_rows(X)
             share_right = accuracy_on(model.classes, rows, y, sample_weight)
@@ -402,6 +381,8 @@ class TrellisPredictor(RowClassifier):
             [model.weights], accuracy, max_drop, threshold, bits
         )
         self.model_ = replace(model, weights=weights)
+        if rows is not None and model.conformal is not None:
+            self.model_ = _with_new_sets(self.model_, rows, np.asarray(y), sample_weight)
         self._online = None  # states of online learners belong to the weights that were
 
     # ------------------------------------------------------------------ diagnostics
@@ -424,6 +405,16 @@ class TrellisPredictor(RowClassifier):
         paths = model.assignment.path_of_class[known_labels(model.classes, y)]
         margins = model.margin_batches(rows)
         return diagnostics.diagnose(model.trellis, model.weights, margins, paths, loss, model.code)
+
+
+def _with_new_sets(
+    model: TrellisModel, rows: Any, y: npt.NDArray[Any], sample_weight: Any
+) -> TrellisModel:
+    """The model with sets calibrated once more, on rows of known classes, if they are enough."""
+    encoded, weights = encoded_labels(model.classes, y), row_weights(sample_weight, len(y))
+    known = (encoded >= 0) & (weights > 0)
+    new = model.with_sets(canonical_csr(rows[known]), encoded[known], weights[known])
+    return model if new.conformal is None else new
 
 
 def accuracy_on(

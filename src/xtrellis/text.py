@@ -176,9 +176,27 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         """Labels, sorted."""
         return self._fitted().classes_
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Most likely class of each text."""
-        return self._fitted().predict(self.transform(X))
+    def predict(
+        self, X: Any, *, min_probability: float | None = None, otherwise: Any = None
+    ) -> npt.NDArray[Any]:
+        """Most likely class of each text.
+
+        ``otherwise`` stands for it where no class is as likely as ``min_probability``, if given.
+        """
+        options: dict[str, Any] = {"min_probability": min_probability, "otherwise": otherwise}
+        return self._fitted().predict(self.transform(X), **options)
+
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
+    ) -> list[npt.NDArray[Any]]:
+        """Small sets of classes that hold the true one as often as asked.
+
+        See :meth:`TrellisClassifier.predict_set`.
+        """
+        found: list[npt.NDArray[Any]] = self._fitted().predict_set(
+            self.transform(X), coverage, allow_empty=allow_empty
+        )
+        return found
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each text, best first, and their probabilities."""

@@ -219,11 +219,10 @@ def read_one(loaded: Any, row: str, zero_based: bool | None = None) -> Any:
         return row
     from ..data.readers import parse_rows
 
+    if ":" not in row or len(row.strip().splitlines()) > 1:
+        raise ValueError("the model takes one line of features such as 3:1 17:0.5")
     rows = parse_rows(io.BytesIO(f"{row.strip()}\n".encode()), format="svmlight", labelled=False)
-    X = _matrix_for(loaded, rows, RowOptions(Format.svmlight, zero_based=zero_based))
-    if X.shape[0] != 1:
-        raise ValueError("the row must be one line of features such as 3:1 17:0.5")
-    return X
+    return _matrix_for(loaded, rows, RowOptions(Format.svmlight, zero_based=zero_based))
 
 
 def _as_they_arrive(texts: Iterator[str]) -> Iterator[list[str]]:
