@@ -638,3 +638,38 @@ def test_bad_input_to_predict(data, fitted, method):
 def test_accuracy_on_real_data(name, model, least):
     X, y, X_test, y_test = shared_set(name)
     assert model.fit(X, y).score(X_test, y_test) >= least
+
+
+# ---------------------------------------------------------------------- none of these
+
+
+@pytest.mark.parametrize("kind", ["one", "several"])
+def test_classes_that_are_not_likely_enough(kind):
+    X, y = topics()
+    clf = TrellisClassifier(5, C=1.0, random_state=0)
+    if kind == "several":
+        clf = TrellisEnsemble(clf, n_estimators=2, random_state=0)
+    clf.fit(X[:700], y[:700])
+    labels, shares = clf.predict_top_k(X[700:], 1)
+    found = clf.predict(X[700:], min_probability=0.6, otherwise=-1)
+    assert found.dtype == y.dtype
+    np.testing.assert_array_equal(found, np.where(shares[:, 0] >= 0.6, labels[:, 0], -1))
+    assert 0 < (found == -1).sum() < len(found)
+    named = clf.predict(X[700:], min_probability=0.6, otherwise="unknown")
+    assert named.tolist() == [each if each >= 0 else "unknown" for each in found.tolist()]
+    nothing = clf.predict(X[700:], min_probability=0.6)
+    assert nothing.tolist() == [each if each >= 0 else None for each in found.tolist()]
+    np.testing.assert_array_equal(clf.predict(X[700:], min_probability=0.0), labels[:, 0])
+    with pytest.raises(ValueError, match="otherwise needs min_probability"):
+        clf.predict(X, otherwise=-1)
+    with pytest.raises(ValueError, match="min_probability must be"):
+        clf.predict(X, min_probability=1.5)
+    with pytest.raises(ValueError, match="otherwise must be one label"):
+        clf.predict(X, min_probability=0.5, otherwise=[1, 2])
+
+
+def test_a_longer_label_for_none_of_these_is_not_cut():
+    X, y = topics()
+    clf = TrellisClassifier(5, C=1.0, random_state=0).fit(X, y.astype(str))
+    nothing = np.zeros((1, X.shape[1]))
+    assert clf.predict(nothing, min_probability=0.9, otherwise="none of these") == "none of these"

@@ -26,6 +26,7 @@ from ._checks import (
     known_labels,
     row_weights,
 )
+from .answers import AnswersMixin, answered, check_otherwise
 from .decoding.losses import DecodingLoss
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
@@ -83,7 +84,7 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 # ---------------------------------------------------------------------- estimators
 
 
-class RowClassifier(SavableMixin, ClassifierMixin, BaseEstimator):
+class RowClassifier(AnswersMixin, SavableMixin, ClassifierMixin, BaseEstimator):
     """Base of all estimators that take rows of features."""
 
     def _checked_rows(self, X: Any) -> tuple[Self, Any]:
@@ -135,6 +136,9 @@ class TrellisPredictor(RowClassifier):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
+    def _models(self) -> list[TrellisModel]:
+        return [self.model_]
+
     # ------------------------------------------------------------------ parts of the model
 
     @property
@@ -179,10 +183,66 @@ class TrellisPredictor(RowClassifier):
 
     # ------------------------------------------------------------------ prediction
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Most likely class of each row."""
+    def predict(
+        self, X: Any, *, min_probability: float | None = None, otherwise: Any = None
+    ) -> npt.NDArray[Any]:
+        """Most likely class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        min_probability : float, default=None
+            Least probability of a class to be named.
+        otherwise : default=None
+            What stands for "none of these", where no class is as likely as that.
+        """
         now, rows = self._checked_rows(X)
-        return now.model_.classes[now.model_.classify(rows, now.n_jobs)]
+        if min_probability is None:
+            check_otherwise(otherwise)
+            return now.model_.classes[now.model_.classify(rows, now.n_jobs)]
+        encoded, log_p = now.model_.top_k(rows, 1, now.n_jobs)
+        labels = now.model_.classes[encoded[:, 0]]
+        return answered(labels, np.exp(log_p[:, 0]), min_probability, otherwise)
+
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
+    ) -> list[npt.NDArray[Any]]:
+        """Small sets of classes that hold the true one as often as asked.
+
+        They are calibrated on rows that were held out in :meth:`fit`, whatever the model is worth:
+        a doubtful row has a large set. A row unlike any class has an empty one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            Share of rows whose set shall hold the true class.
+        allow_empty : bool, default=True
+            False puts the most likely class into sets that would be empty. Then more rows are
+            covered than asked for, if the model is right more often than that.
+
+        Returns
+        -------
+        list of ndarray
+            The labels of each set, the most likely one first.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> clf = TrellisClassifier(random_state=0).fit(X[:1200] / 16, y[:1200])
+        >>> sets = clf.predict_set(X[1200:] / 16, coverage=0.95)
+        >>> sum(label in own for label, own in zip(y[1200:], sets)) > 0.9 * len(sets)
+        True
+        """
+        now, rows = self._checked_rows(X)
+        sets = now.model_.sets(rows, coverage, now.n_jobs)
+        if not allow_empty and (empty := [i for i, own in enumerate(sets) if not len(own)]):
+            best = now.model_.classify(canonical_csr(rows[empty]), now.n_jobs)
+            for i, encoded in zip(empty, best, strict=True):
+                sets[i] = np.array([encoded])
+        return [now.model_.classes[own] for own in sets]
 
     def margins(self, X: Any) -> Float32Array:
         """Margin of every edge's learner for every row, (n_samples, n_edges)."""
@@ -309,7 +369,7 @@ class TrellisPredictor(RowClassifier):
         bits: int,
         sample_weight: Any,
     ) -> None:
-        model, accuracy = self.model_, None
+        model, accuracy, rows = self.model_, None, None
         if X is not None and y is not None:
             _, rows = self._checked_rows(X)
             share_right = accuracy_on(model.classes, rows, y, sample_weight)
@@ -321,6 +381,8 @@ class TrellisPredictor(RowClassifier):
             [model.weights], accuracy, max_drop, threshold, bits
         )
         self.model_ = replace(model, weights=weights)
+        if rows is not None and model.conformal is not None:
+            self.model_ = _with_new_sets(self.model_, rows, np.asarray(y), sample_weight)
         self._online = None  # states of online learners belong to the weights that were
 
     # ------------------------------------------------------------------ diagnostics
@@ -343,6 +405,16 @@ class TrellisPredictor(RowClassifier):
         paths = model.assignment.path_of_class[known_labels(model.classes, y)]
         margins = model.margin_batches(rows)
         return diagnostics.diagnose(model.trellis, model.weights, margins, paths, loss, model.code)
+
+
+def _with_new_sets(
+    model: TrellisModel, rows: Any, y: npt.NDArray[Any], sample_weight: Any
+) -> TrellisModel:
+    """The model with sets calibrated once more, on rows of known classes, if they are enough."""
+    encoded, weights = encoded_labels(model.classes, y), row_weights(sample_weight, len(y))
+    known = (encoded >= 0) & (weights > 0)
+    new = model.with_sets(canonical_csr(rows[known]), encoded[known], weights[known])
+    return model if new.conformal is None else new
 
 
 def accuracy_on(

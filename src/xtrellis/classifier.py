@@ -339,7 +339,8 @@ class TrellisClassifier(TrellisPredictor):
             self.model_ = uncalibrated(self, known, trellis, assignment, weights)
             self.held_out_loss_ = float("nan")
         else:
-            self.model_ = replace(self.model_, weights=weights)
+            # Sets were calibrated for the weights as they were.
+            self.model_ = replace(self.model_, weights=weights, conformal=None)
 
     def _checked_classes(self, classes: Any, first: bool) -> Any:
         """All classes, sorted; or an error that says what a batch cannot tell."""

@@ -82,7 +82,7 @@ class DaskTrellisClassifier(TrellisClassifier):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Train on the partitions of Dask collections.
 
         The model is the one that :class:`~xtrellis.TrellisClassifier` learns from the same rows in
@@ -139,13 +139,21 @@ class DaskTrellisClassifier(TrellisClassifier):
 
     # ------------------------------------------------------------------ prediction
 
-    def predict(self, X: Any) -> Any:
+    def predict(
+        self, X: Any, *, min_probability: float | None = None, otherwise: Any = None
+    ) -> Any:
         """Most likely class of each row: lazily, a Dask array of X's partitions.
 
-        For rows in memory, an array in memory; as for all predictions here.
+        For rows in memory, an array in memory; as for all predictions here. The options are for
+        rows in memory.
         """
         if not is_dask_collection(X):
-            return super().predict(X)
+            return super().predict(X, min_probability=min_probability, otherwise=otherwise)
+        if min_probability is not None:
+            raise ValueError(
+                "min_probability needs rows in memory: "
+                "compare the probabilities of predict_top_k(X, 1) with it"
+            )
         return self._lazily("predict", X, [((), self.classes_.dtype)])[0]
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[Any, Any]:

@@ -28,6 +28,7 @@ from ._checks import check_integer, check_jobs, check_pruning, clamped_k
 from ._memory import empty_table
 from ._nested import DefaultEstimatorMixin
 from ._threads import in_threads
+from .answers import answered, check_otherwise
 from .base import (
     RowClassifier,
     TrellisPredictor,
@@ -176,10 +177,27 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Class of the largest mean probability of each row; of equal ones, the first."""
+    def predict(
+        self, X: Any, *, min_probability: float | None = None, otherwise: Any = None
+    ) -> npt.NDArray[Any]:
+        """Class of the largest mean probability of each row; of equal ones, the first.
+
+        ``otherwise`` stands for it where no class is as likely as ``min_probability``, if given.
+        """
         now, rows = self._checked_rows(X)
-        return now.classes_[now._classify(now._models(), rows)]
+        encoded, shares = now._best(now._models(), rows, 1)
+        labels = now.classes_[encoded[:, 0]]
+        if min_probability is None:
+            check_otherwise(otherwise)
+            return labels
+        return answered(labels, shares[:, 0], min_probability, otherwise)
+
+    def predict_set(self, X: Any, coverage: float = 0.9, **options: Any) -> Any:
+        """Not for ensembles: each trellis holds out rows of its own, so none are left for all."""
+        raise ValueError(
+            "sets need rows that no trellis was trained on, and an ensemble has none: "
+            "use one trellis, such as estimators_[0]"
+        )
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Floats]:
         """The k best classes of each row, best first, and their mean probabilities.

@@ -54,6 +54,7 @@ from .held_out import (
     uncalibrated,
     with_centroids,
     with_fitted_loss,
+    with_sets,
 )
 from .learning.learners import Learner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
@@ -287,7 +288,8 @@ def _train_and_calibrate(
         judged = with_fitted_loss(estimator, judged, sample)
         judged = with_centroids(estimator, judged, data[~held_out], sample)
         judged, loss = calibrated(estimator, judged, sample, measure_held_out_loss)
-        model = replace(model, loss=judged.loss, calibration=judged.calibration)
+        sets = with_sets(judged, sample).conformal
+        model = replace(model, loss=judged.loss, calibration=judged.calibration, conformal=sets)
         if judged.centroids is not None:
             centroids = centroids_of(data.X, data.y_encoded, model.n_classes)
             centroids = replace(centroids, strength=judged.centroids.strength)
@@ -345,7 +347,8 @@ def _train_by_epochs(
     with training_progress(estimator.verbose) as report:
         losses, seconds = run_epochs(blocks.step, n_epochs, partial(stop, report=report))
     history = History(losses, seconds, validation_accuracy=accuracies)
-    return FittedTrellis(best[0], history, best[1])
+    model = with_sets(best[0], outside) if estimator.calibration else best[0]
+    return FittedTrellis(model, history, best[1])
 
 
 def _training_error(model: TrellisModel, data: LabelledRows, rng: np.random.RandomState) -> float:

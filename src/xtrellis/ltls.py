@@ -8,6 +8,7 @@ that is still free.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from .decoding.losses import get_loss
 from .fitting import LabelledRows, labelled_rows
 from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
+from .held_out import with_sets
 from .learning.greedy import GreedyAssignment
 from .learning.rows import hold_out_rows, shuffled_rows, visiting_order
 from .learning.training import History, Report, run_epochs
@@ -95,7 +97,7 @@ class LTLSClassifier(TrellisPredictor):
 
     def _fit(self, data: LabelledRows, rng: np.random.RandomState) -> tuple[TrellisModel, History]:
         """Train on all rows; before that without some of them, to fit the temperature on those."""
-        probability_loss = calibration.Tempered(get_loss("log"), 1.0)
+        probability_loss, sets = calibration.Tempered(get_loss("log"), 1.0), None
         held_out = hold_out_rows(data.y_encoded, self.calibration, rng, data.may_hold_out)
         if held_out.any():
             model, _ = self._train(data[~held_out], probability_loss, rng)
@@ -108,7 +110,9 @@ class LTLSClassifier(TrellisPredictor):
                 probability_loss,
             )
             probability_loss = calibration.Tempered(probability_loss.loss, temperature)
-        return self._train(data, probability_loss, rng)
+            sets = with_sets(replace(model, calibration=probability_loss), outside).conformal
+        model, history = self._train(data, probability_loss, rng)
+        return replace(model, conformal=sets), history
 
     def _train(
         self, data: LabelledRows, probability_loss: calibration.Tempered, rng: np.random.RandomState

@@ -9,7 +9,7 @@ fits works with the old model or with the new one, never with a mixture.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,8 +20,9 @@ from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
-from .decoding.calibration import Tempered
+from .decoding.calibration import Tempered, path_costs
 from .decoding.confidence import N_BEST, N_JUDGED, BestPaths, level_off, losses_in_bits
+from .decoding.conformal import Conformal, conformal_of, sets_above, true_scores
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import (
@@ -38,6 +39,7 @@ from .graph.trellis import Trellis
 from .model.weights import EdgeWeights
 
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
+_SETS_SAMPLE = 2_000  # rows that sets are calibrated on, where all margins are needed
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
 
 
@@ -61,6 +63,8 @@ class TrellisModel:
         The paper's code, or that of local training.
     centroids : Centroids or None
         Of the classes, if the best ones are re-ranked by them.
+    conformal : Conformal or None
+        How sets of classes are made, if there were rows to find out.
     """
 
     classes: npt.NDArray[Any]
@@ -71,6 +75,7 @@ class TrellisModel:
     calibration: BestPaths | Tempered
     code: Code
     centroids: Centroids | None = None
+    conformal: Conformal | None = None
 
     def __post_init__(self) -> None:
         n_classes, n_edges = self.trellis.n_classes, self.trellis.n_edges
@@ -262,7 +267,8 @@ class TrellisModel:
         log_p = self.calibration.log_probabilities(costs, logs, self.n_classes)
         if k > N_BEST:  # of those beyond, cost and probability may differ
             order = np.argsort(-log_p, axis=1, kind="stable")
-            paths, log_p = (np.take_along_axis(each, order, axis=1) for each in (paths, log_p))
+            paths = np.take_along_axis(paths, order, axis=1)
+            log_p = np.take_along_axis(log_p, order, axis=1)
         return paths[:, :k], log_p[:, :k]
 
     def _best_of_all(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
@@ -316,6 +322,76 @@ class TrellisModel:
             table += shift[:, np.newaxis]
             level_off(table, np.log(best[:, -1]))
             np.put_along_axis(table, classes, np.log(best), axis=1)
+
+    # ------------------------------------------------------------------ sets of classes
+
+    def sets(self, X: Any, coverage: float, n_jobs: int | None = None) -> list[IntArray]:
+        """Numbers of the classes in the set of each row, the best first; see ``conformal``."""
+        if self.conformal is None:
+            raise ValueError(
+                "sets of classes need at least 100 rows held out in training: train on more rows, "
+                "or hold out a larger share (calibration, 0.1 by default; none are held out as in "
+                "the paper)"
+            )
+        threshold = self.conformal.threshold(coverage)
+        return sets_above(self._finder(X, n_jobs), X.shape[0], self.n_classes, threshold)
+
+    def with_sets(self, X: Any, y_encoded: IntArray, sample_weight: Any) -> TrellisModel:
+        """The model with sets calibrated on rows that its weights were trained without."""
+        if not self.is_lazy:  # margins of all edges, again and again
+            some = np.random.default_rng(0).permutation(len(y_encoded))[:_SETS_SAMPLE]
+            X, y_encoded = canonical_csr(X[some]), y_encoded[some]
+            sample_weight = np.asarray(sample_weight)[some]
+        own = self._class_scores(X, y_encoded)
+        scores = true_scores(self._finder(X), own, y_encoded, self.n_classes)
+        return replace(self, conformal=conformal_of(scores, sample_weight))
+
+    def _finder(self, X: Any, n_jobs: int | None = None) -> Any:
+        """Function that lists the k best classes of some rows, and their scores."""
+
+        def find(rows: IntArray, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+            cuts = np.linspace(0, len(rows), min(4 * thread_count(n_jobs), len(rows)) + 1)
+            parts = in_threads(
+                lambda cut: self.scored(canonical_csr(X[rows[cut[0] : cut[1]]]), k),
+                pairwise(cuts.astype(int)),
+                n_jobs,
+            )
+            return np.concatenate([part[0] for part in parts]), np.concatenate(
+                [part[1] for part in parts]
+            )
+
+        return find
+
+    def scored(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+        """Numbers of the k best classes of each row, and scores: the logs of their probabilities.
+
+        Scores never rise from one class to the next, and do not depend on k; so behind the fifth
+        they are not those of ``top_k``.
+        """
+        if isinstance(self.calibration, BestPaths):
+            paths, costs, _ = self.ranked(X, max(k, min(N_BEST, self.n_classes)))
+            costs = np.maximum.accumulate(costs, axis=1)
+            scores = self.calibration.log_scores(costs, self.n_classes)
+        else:
+            paths, scores = self._best_of_all(X, k)
+            scores = np.minimum.accumulate(scores, axis=1)
+        return self.assignment.class_of_path[paths[:, :k]], scores[:, :k]
+
+    def _class_scores(self, X: Any, y_encoded: IntArray) -> npt.NDArray[np.float64]:
+        """The score of one given class per row, but for re-ranking, without listing any others."""
+        paths = self.assignment.path_of_class[y_encoded]
+        if isinstance(self.calibration, BestPaths):
+            _, costs, _ = self.ranked(X, min(N_BEST, self.n_classes))
+            own = path_costs(self.trellis, self.weights, X, paths, self.loss)
+            every = np.concatenate([costs, own[:, np.newaxis]], axis=1)
+            return self.calibration.log_scores(every, self.n_classes)[:, -1]
+        scores, start = np.empty(len(paths)), 0
+        for margins in self.margin_batches(X):
+            rows = slice(start, start + len(margins))
+            start = rows.stop
+            tempered = checked_costs(self.trellis, margins, self.calibration)
+            scores[rows] = log_probabilities(self.trellis, tempered, paths[rows])
+        return scores
 
 
 @dataclass(frozen=True)

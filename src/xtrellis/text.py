@@ -27,6 +27,7 @@ from .model.model_file import SavableMixin
 
 if TYPE_CHECKING:
     from .ensemble import TrellisEnsemble
+    from .explanation import Explanation
 
 
 class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin, BaseEstimator):
@@ -194,9 +195,27 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         """Labels, sorted."""
         return self._fitted().classes_
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Most likely class of each text."""
-        return self._fitted().predict(self.transform(X))
+    def predict(
+        self, X: Any, *, min_probability: float | None = None, otherwise: Any = None
+    ) -> npt.NDArray[Any]:
+        """Most likely class of each text.
+
+        ``otherwise`` stands for it where no class is as likely as ``min_probability``, if given.
+        """
+        options: dict[str, Any] = {"min_probability": min_probability, "otherwise": otherwise}
+        return self._fitted().predict(self.transform(X), **options)
+
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
+    ) -> list[npt.NDArray[Any]]:
+        """Small sets of classes that hold the true one as often as asked.
+
+        See :meth:`TrellisClassifier.predict_set`.
+        """
+        found: list[npt.NDArray[Any]] = self._fitted().predict_set(
+            self.transform(X), coverage, allow_empty=allow_empty
+        )
+        return found
 
     @available_if(lambda self: hasattr(self._fitted(), "row_predictor"))
     def row_predictor(self) -> Callable[[str], Any]:
@@ -236,6 +255,21 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Decision function of the classifier."""
         return self._fitted().decision_function(self.transform(X))
+
+    def explain(self, text: str, label: Any = None, top: int = 10) -> Explanation:
+        """Which terms of a text spoke for and against a class; see TrellisClassifier.explain.
+
+        Terms that are hashed are shown as numbers of columns.
+        """
+        if not isinstance(text, str):
+            raise ValueError(f"explain takes one text, got {type(text).__name__}")
+        found = self._fitted().explain(self.transform([text]), label, top)
+        return found.renamed(self.features_.term)
+
+    def top_features(self, label: Any, top: int = 10) -> list[tuple[Any, float]]:
+        """Terms of the largest weights for a class; see TrellisClassifier.top_features."""
+        found = self._fitted().top_features(label, top)
+        return [(self.features_.term(column), weight) for column, weight in found]
 
     def transform(self, X: Any) -> Any:
         """Features of texts, (n_samples, n_features) CSR."""

@@ -1,4 +1,4 @@
-"""The command ``xtrellis``: train, predict, evaluate, prune, choose a width, inspect, demo.
+"""The command ``xtrellis``: train, predict, explain, evaluate, prune, widths, inspect, demo.
 
 Results go to standard output, everything else to standard error; progress bars are shown on a
 terminal only. ``errors`` lists the exit codes. What takes long to import is imported where it is
@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from .errors import report_errors
+from .explain import explain
 from .models import inspect, prune
 from .options import Jobs
 from .predict import evaluate, predict
@@ -58,5 +59,5 @@ def demo(
     run(output, jobs)
 
 
-for command in (train, predict, evaluate, prune, widths, inspect, demo):
+for command in (train, predict, explain, evaluate, prune, widths, inspect, demo):
     app.command()(report_errors(command))

@@ -188,10 +188,12 @@ def plain_line(labels: list[Any], shares: list[float], proba: bool) -> str:
 
 
 def json_line(labels: list[Any], shares: list[float], proba: bool) -> str:
-    """Labels of a row and their probabilities as JSON."""
+    """Labels of a row and their probabilities, if they have any, as JSON."""
     import json
 
-    content = {"labels": labels, "probabilities": [round(share, 6) for share in shares]}
+    content: dict[str, Any] = {"labels": labels}
+    if shares or not labels:
+        content["probabilities"] = [round(share, 6) for share in shares]
     return json.dumps(content, ensure_ascii=False, default=str) + "\n"
 
 

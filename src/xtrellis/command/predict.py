@@ -25,6 +25,7 @@ from .outputs import (
     check_plain_labels,
     check_stdout,
     json_line,
+    label_that_breaks_lines,
     output_lines,
     plain_line,
     print_facts,
@@ -44,6 +45,16 @@ def predict(
     ] = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Labels per row.")] = 1,
     proba: Annotated[bool, typer.Option("--proba", "-p", help="Print probabilities, too.")] = False,
+    min_probability: Annotated[
+        float | None, typer.Option(help="Leave out labels that are less likely than this.")
+    ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="Print sets of labels that hold the true one this often, such as 0.9."),
+    ] = None,
+    otherwise: Annotated[
+        str, typer.Option(help="What to print for a row without a label; nothing if omitted.")
+    ] = "",
     json: Json = False,
     format: FormatOption = None,
     text_column: TextColumn = "text",
@@ -55,6 +66,7 @@ def predict(
         check_stdout(model, rows)
     else:
         check_output(output, model, rows)
+    _check_answers(top_k, proba, min_probability, coverage, otherwise, json)
     loaded = load(model, jobs)
     if not json:
         check_plain_labels(model, loaded.classes_)
@@ -62,19 +74,64 @@ def predict(
     if str(rows) == "-" and sys.stdin.isatty():
         note("reading rows from the terminal, one per line; Ctrl-D ends")
     options = RowOptions(format, text_column, zero_based=zero_based)
+    as_line = json_line if json else plain_line
     with output_lines(output) as write:
         for batch in read_batches(loaded, rows, options):
-            if k == 1 and not (proba or json):
+            if coverage is not None:
+                found: list[Any] = [
+                    (own.tolist(), []) for own in loaded.predict_set(batch, coverage)
+                ]
+            elif k == 1 and not (proba or json or min_probability):
                 write("".join(f"{label}\n" for label in loaded.predict(batch)))
                 continue
-            labels, shares = loaded.predict_top_k(batch, k)
-            as_line = json_line if json else plain_line
-            write(
-                "".join(
-                    as_line(*row, proba or json)
+            else:
+                labels, shares = loaded.predict_top_k(batch, k)
+                found = [
+                    _likely(*row, min_probability or 0.0)
                     for row in zip(labels.tolist(), shares.tolist(), strict=True)
-                )
+                ]
+            lines = [
+                as_line(labels, shares, proba) if labels else _no_answer(otherwise, json)
+                for labels, shares in found
+            ]
+            write("".join(lines))
+
+
+def _check_answers(
+    top_k: int,
+    proba: bool,
+    min_probability: float | None,
+    coverage: float | None,
+    otherwise: str,
+    json: bool,
+) -> None:
+    """Raise an error about options that do not go together, or have impossible values."""
+    if min_probability is not None and not 0 <= min_probability <= 1:
+        raise typer.BadParameter(f"--min-probability must be from 0 to 1, got {min_probability}")
+    if coverage is not None:
+        if not 0 < coverage < 1:
+            raise typer.BadParameter(f"--coverage must be above 0 and below 1, got {coverage}")
+        if top_k > 1 or proba or min_probability is not None:
+            raise typer.BadParameter(
+                "--coverage prints whole sets: omit --top-k, --proba and --min-probability"
             )
+    elif otherwise and min_probability is None:
+        raise typer.BadParameter("--otherwise needs --min-probability or --coverage")
+    if not json and label_that_breaks_lines([otherwise]) is not None:
+        raise typer.BadParameter("--otherwise must not contain a tab or a newline")
+
+
+def _likely(
+    labels: list[Any], shares: list[float], min_probability: float
+) -> tuple[list[Any], list[float]]:
+    """The labels that are likely enough, and their probabilities."""
+    n_likely = sum(share >= min_probability for share in shares)
+    return labels[:n_likely], shares[:n_likely]
+
+
+def _no_answer(otherwise: str, json: bool) -> str:
+    """The line of a row without a label."""
+    return json_line([otherwise] if otherwise else [], [], False) if json else f"{otherwise}\n"
 
 
 def evaluate(

@@ -233,6 +233,20 @@ def read_batches(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
     yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
 
 
+def read_one(loaded: Any, row: str, zero_based: bool | None = None) -> Any:
+    """One row that was given as text: the text itself, or features such as ``3:1 17:0.5``."""
+    import io
+
+    if hasattr(loaded, "features_"):
+        return row
+    from ..data.readers import parse_rows
+
+    if ":" not in row or len(row.strip().splitlines()) > 1:
+        raise ValueError("the model takes one line of features such as 3:1 17:0.5")
+    rows = parse_rows(io.BytesIO(f"{row.strip()}\n".encode()), format="svmlight", labelled=False)
+    return _matrix_for(loaded, rows, RowOptions(Format.svmlight, zero_based=zero_based))
+
+
 def _as_they_arrive(texts: Iterator[str]) -> Iterator[list[str]]:
     """Batches of what has arrived: many texts of a file, single ones of a slow pipe."""
     import queue

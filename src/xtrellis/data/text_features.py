@@ -127,6 +127,14 @@ class TextFeatures:
         """Number of columns."""
         return self.hash_size or sum(map(len, self.terms or []))
 
+    def term(self, column: int) -> Any:
+        """Term of a column; the number of the column if terms are hashed."""
+        for terms in self.terms or []:
+            if column < len(terms):
+                return terms[column]
+            column -= len(terms)
+        return column
+
     def to_parts(self) -> dict[str, Any]:
         """Parts of a model file: the columns that occur, as gaps, and their frequencies."""
         parts: dict[str, Any] = {

@@ -15,11 +15,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._arrays import FloatArray, IntArray, canonical_csr
 from .._threads import in_threads
 from ..graph.trellis import Trellis
 from ..model.weights import EdgeWeights
+from .lazy import search_settings
 from .losses import DecodingLoss
 from .losses import Tempered as Tempered
 from .paths import checked_costs, path_log_probabilities
@@ -124,6 +126,25 @@ def fit_temperature(
         return (float(shares @ probabilities) - accuracy) ** 2 / variance
 
     return _minimise(misfit, 1.0, 1.0)[0]
+
+
+def path_costs(
+    trellis: Trellis, weights: EdgeWeights, X: Any, paths: IntArray, loss: DecodingLoss
+) -> npt.NDArray[np.float64]:
+    """Cost of one path per row under a bounded loss, from the vertices on that path alone."""
+    scales, power, normalisation = search_settings(loss, trellis)
+    costs = np.zeros(len(paths))
+    for step in range(trellis.n_slices):
+        # A vertex without a choice has a margin of 1, which costs nothing.
+        margins, taken, rows = _choices(trellis, weights, X, paths, step)
+        if len(rows) == 0:
+            continue
+        z = margins if power == 0 else -(np.maximum(0, 1 - margins) ** power)
+        z = z * scales[step]
+        top = z.max(axis=1)
+        log_sums = top + np.log(np.exp(z - top[:, np.newaxis]).sum(axis=1))
+        costs[rows] += normalisation * log_sums - z[np.arange(len(rows)), taken]
+    return costs
 
 
 def log_loss(

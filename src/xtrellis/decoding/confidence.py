@@ -62,6 +62,16 @@ class BestPaths:
         total = weights.sum(axis=1) + rest
         return weights / total[:, np.newaxis], rest / total
 
+    def log_scores(self, costs: Floats, n_paths: int) -> Floats:
+        """Log-probabilities of the five best paths, carried on by the costs of those behind them.
+
+        That of a path depends on no path behind it, so it is the same however many are listed.
+        """
+        n_best = min(N_BEST, n_paths)
+        found, _ = self.probabilities(costs[:, :n_best], n_paths - n_best)
+        best = np.log(found[:, :1])
+        return best + (costs[:, :1] - costs) / self.temperature
+
     def log_probabilities(self, costs: Floats, logs: Floats, n_paths: int) -> Floats:
         """Log-probabilities of a row's k best paths, k >= 5 or all: see the top of this module.
 

@@ -53,6 +53,7 @@ HOMES = {
     "Tempered": "xtrellis.decoding.losses",
     "BestPaths": "xtrellis.decoding.confidence",
     "Centroids": "xtrellis.decoding.reranking",
+    "Conformal": "xtrellis.decoding.conformal",
     "LinearSVM": "xtrellis.learning.learners",
     "Arow": "xtrellis.learning.learners",
     "AveragedPerceptron": "xtrellis.learning.learners",

@@ -347,6 +347,19 @@ class EdgeWeights:
             weights[np.ix_(self.features[low:high], here)] = table[:, wanted[here] - start]
         return weights, self.bias[wanted]
 
+    def edge_weights(self, edge: int) -> tuple[IntArray, Float32Array, float]:
+        """Features that have a weight at one edge, ascending; the weights; and the bias."""
+        (column,) = np.flatnonzero(self.edges == self._stored(np.array([edge]))[0])
+        block = np.searchsorted(self.column_starts, column, side="right") - 1
+        low, high = self.feature_starts[block : block + 2]
+        entries = slice(self.entry_starts[low], self.entry_starts[high])
+        features = np.repeat(
+            self.features[low:high].astype(np.int64), np.diff(self.entry_starts[low : high + 1])
+        )
+        here = self.columns[entries] == column - self.column_starts[block]
+        here &= self.values[entries] != 0
+        return features[here], self.values[entries][here], float(self.bias[column])
+
     def _stored(self, edges: IntArray) -> IntArray:
         """Edges whose weights are stored for these: their twins, for those that have one."""
         stored = np.array(edges)

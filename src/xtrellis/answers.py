@@ -1,0 +1,121 @@
+"""What classifiers of rows answer beyond labels: why a class, and none of them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from ._checks import check_fraction, check_integer
+from .explanation import Explanation, explain_row, strongest_features
+from .prediction import TrellisModel
+
+
+class AnswersMixin:
+    """Explanations, by the models of an estimator: one, or several that vote."""
+
+    def _models(self) -> list[TrellisModel]:
+        raise NotImplementedError
+
+    def _checked_rows(self, X: Any) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def explain(self, row: Any, label: Any = None, top: int = 10) -> Explanation:
+        """Which features of a row spoke for and against a class, exactly, edge by edge and summed.
+
+        Of several trellises, the sums are means.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_features,) or (1, n_features), dense or sparse
+        label : default=None
+            The class to explain; None explains the most likely one.
+        top : int, default=10
+            How many features ``print`` shows; the explanation holds all of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = np.tile(np.eye(4), (3, 1)), [0, 1, 2, 3] * 3
+        >>> clf = TrellisClassifier(random_state=0).fit(X, y)
+        >>> explanation = clf.explain(X[2])
+        >>> explanation.label, explanation.in_favour[0].feature
+        (2, 2)
+        """
+        check_integer("top", top, 1)
+        row = _as_rows(row)
+        now, rows = self._checked_rows(row)
+        if rows.shape[0] != 1:
+            raise ValueError(f"explain takes one row, got {rows.shape[0]}: pass one of them")
+        labels, shares = now.predict_top_k(row, 1)
+        predicted, probability = now._number_of(labels[0, 0]), float(shares[0, 0])
+        encoded = predicted if label is None else now._number_of(label)
+        own = probability if encoded == predicted else float(now.predict_proba(row)[0, encoded])
+        found = explain_row(now._models(), rows, encoded, own, predicted, probability, int(top))
+        names = getattr(now, "feature_names_in_", None)
+        return found if names is None else found.renamed(lambda feature: names[feature])
+
+    def top_features(self, label: Any, top: int = 10) -> list[tuple[Any, float]]:
+        """Features of the largest weights for a class, and these: summed over its path's edges.
+
+        Features that speak against the class, with negative weights, are left out.
+
+        >>> import numpy as np
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = np.tile(np.eye(4), (3, 1)), [0, 1, 2, 3] * 3
+        >>> clf = TrellisClassifier(random_state=0).fit(X, y)
+        >>> clf.top_features(3, top=1)[0][0]
+        3
+        """
+        check_is_fitted(self)
+        check_integer("top", top, 1)
+        now = copy.copy(self)
+        found = strongest_features(now._models(), now._number_of(label), int(top))
+        names = getattr(now, "feature_names_in_", None)
+        return found if names is None else [(names[feature], weight) for feature, weight in found]
+
+    def _number_of(self: Any, label: Any) -> int:
+        """Number of a class, or an error that names the label."""
+        found = np.flatnonzero(self.classes_ == label)
+        if len(found) != 1:
+            raise ValueError(f"label must be one of classes_, got {label!r}")
+        return int(found[0])
+
+
+def _as_rows(row: Any) -> Any:
+    """One row as a table of one row; a table as it is."""
+    if hasattr(row, "to_frame"):  # a row of a data frame
+        return row.to_frame().T
+    return np.reshape(row, (1, -1)) if not hasattr(row, "tocsr") and np.ndim(row) == 1 else row
+
+
+# ---------------------------------------------------------------------- none of these
+
+
+def answered(
+    labels: npt.NDArray[Any], probabilities: Any, min_probability: float, otherwise: Any
+) -> npt.NDArray[Any]:
+    """Labels that are likely enough, and ``otherwise`` in place of the others.
+
+    >>> answered(np.array([3, 4]), np.array([0.9, 0.2]), 0.5, otherwise=-1)
+    array([ 3, -1])
+    >>> answered(np.array([3, 4]), np.array([0.9, 0.2]), 0.5, otherwise="unknown")
+    array([3, 'unknown'], dtype=object)
+    """
+    check_fraction("min_probability", min_probability)
+    other = np.asarray(otherwise)
+    if other.ndim:
+        raise ValueError(f"otherwise must be one label, got {otherwise!r}")
+    if other.dtype.kind != labels.dtype.kind:
+        labels, other = labels.astype(object), np.array(otherwise, object)
+    return np.where(np.asarray(probabilities) >= min_probability, labels, other)
+
+
+def check_otherwise(otherwise: Any) -> None:
+    """Raise an error about a label that would never be given."""
+    if otherwise is not None:
+        raise ValueError("otherwise needs min_probability: below which, no class is named")

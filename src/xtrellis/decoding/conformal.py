@@ -1,0 +1,155 @@
+"""Sets of classes that hold the true one as often as asked: split conformal prediction.
+
+A row's classes come in order of probability. The class at rank r has the score
+
+    s = log p_r - log r,
+
+and a set holds the classes whose score is at least a threshold. If the threshold is exceeded by the
+true classes of a share c of rows that the weights were trained without, then it is by those of a
+share c of new rows, whatever the model is worth (Vovk et al., 2005). Sets made by the probability
+alone (Sadinle et al., 2019) are smallest if probabilities are exact. Far behind the best class they
+are not, and ``log r`` keeps sets of doubtful rows from growing to thousands of classes. Scores
+never rise with r, so a set is complete when the first class falls short: no other is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import Float32Array, IntArray
+from .._checks import check_shape
+
+Floats = npt.NDArray[np.float64]
+Find = Callable[[IntArray, int], tuple[IntArray, Floats]]
+
+ENOUGH = 100  # rows to calibrate on: fewer say little
+MOST_RANKS = 2048  # ranks that are told apart, so that calibration need not list more classes
+LEVELS = np.unique(np.concatenate([np.arange(50) / 1_000, np.arange(10, 201) / 200]))
+_FIRST, _FACTOR = 8, 4  # classes that are listed at first, and times more for rows that need more
+_AT_ONCE = 2**20  # classes of all rows together
+_TOLERANCE = 1e-4  # of a score: costs are rounded
+
+
+@dataclass(frozen=True, eq=False)
+class Conformal:
+    """Scores of the true classes of held-out rows: quantiles, from the lowest to the highest.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of held-out rows, or how many that counted alike would tell as much.
+    quantiles : ndarray of float32
+        At the levels of ``LEVELS``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conformal = conformal_of(np.log(np.linspace(0.001, 1, 1000)), np.ones(1000))
+    >>> round(float(np.exp(conformal.threshold(0.9))), 2)
+    0.1
+    """
+
+    n_rows: int
+    quantiles: Float32Array
+
+    def __post_init__(self) -> None:
+        check_shape("quantiles", self.quantiles, LEVELS.shape)
+        if self.n_rows < 1 or not np.isfinite(self.quantiles).all():
+            raise ValueError("quantiles must be finite, of one row or more")
+        if (np.diff(self.quantiles) < 0).any():
+            raise ValueError("quantiles must not fall")
+
+    def threshold(self, coverage: float) -> float:
+        """Score that the true class reaches with this probability, or a ValueError."""
+        if not (isinstance(coverage, Real) and 0 < float(coverage) < 1):
+            raise ValueError(f"coverage must be above 0 and below 1, got {coverage!r}")
+        # Of n rows and a new one, each is equally likely to have the lowest score of all.
+        n_missed = np.floor((self.n_rows + 1) * (1 - float(coverage)) + 1e-9)
+        if n_missed < 1:
+            highest = self.n_rows / (self.n_rows + 1)
+            raise ValueError(
+                f"coverage must be at most {highest:.4f} with {self.n_rows} held-out rows, got "
+                f"{coverage}: it takes more rows to be so sure"
+            )
+        level = (n_missed - 1) / max(self.n_rows - 1, 1)
+        return float(np.interp(level, LEVELS, self.quantiles)) - _TOLERANCE
+
+
+def conformal_of(scores: Floats, sample_weight: npt.ArrayLike) -> Conformal | None:
+    """Quantiles of the scores of true classes; None if the rows are too few."""
+    weights = np.asarray(sample_weight, np.float64)
+    if len(scores) < ENOUGH:
+        return None
+    order = np.argsort(scores, kind="stable")
+    scores, weights = scores[order], weights[order]
+    shares = np.cumsum(weights) - weights
+    quantiles = np.interp(LEVELS, shares / shares[-1], scores).astype(np.float32)
+    n_rows = int(weights.sum() ** 2 / (weights**2).sum())
+    return Conformal(n_rows, quantiles) if n_rows >= ENOUGH else None
+
+
+def with_ranks(log_p: Floats, first: int = 1) -> Floats:
+    """Scores of classes in order of probability, along the last axis."""
+    ranks = np.arange(first, first + log_p.shape[-1])
+    return log_p - np.log(np.minimum(ranks, MOST_RANKS))
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def true_scores(find: Find, own: Floats, truth: IntArray, n_classes: int) -> Floats:
+    """Scores of the true classes of some rows.
+
+    ``find(rows, k)`` lists the k best classes of some of the rows and their log-probabilities;
+    ``own`` are those of the true classes.
+    """
+    scores = own - np.log(min(n_classes, MOST_RANKS))
+    waiting, k = np.arange(len(truth)), 0
+    while len(waiting) and k < min(n_classes, MOST_RANKS):
+        k = _next(k, min(n_classes, MOST_RANKS))
+        left = []
+        for rows in _parts(waiting, k):
+            classes, log_p = find(rows, k)
+            hits = classes == truth[rows, np.newaxis]
+            found = hits.any(axis=1)
+            at = hits.argmax(axis=1)[found]
+            scores[rows[found]] = with_ranks(log_p)[found, at]
+            left.append(rows[~found])
+        waiting = np.concatenate(left)
+    return scores
+
+
+def sets_above(find: Find, n_rows: int, n_classes: int, threshold: float) -> list[IntArray]:
+    """Classes of each row whose score reaches the threshold, the best first."""
+    sets: list[Any] = [None] * n_rows
+    waiting, k = np.arange(n_rows), 0
+    while len(waiting):
+        k = _next(k, n_classes)
+        left = []
+        for rows in _parts(waiting, k):
+            classes, log_p = find(rows, k)
+            sizes = (with_ranks(log_p) >= threshold).sum(axis=1)
+            complete = (sizes < k) | (k == n_classes)
+            for row, own, size in zip(
+                rows[complete], classes[complete], sizes[complete], strict=True
+            ):
+                sets[row] = own[:size].copy()
+            left.append(rows[~complete])
+        waiting = np.concatenate(left)
+    return sets
+
+
+def _next(k: int, most: int) -> int:
+    return min(max(_FIRST, _FACTOR * k), most)
+
+
+def _parts(rows: IntArray, k: int) -> list[IntArray]:
+    """Rows, so many at a time that the classes listed for them fit the memory."""
+    size = max(1, _AT_ONCE // k)
+    return [rows[start : start + size] for start in range(0, len(rows), size)]

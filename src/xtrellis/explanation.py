@@ -1,0 +1,404 @@
+"""Why a class: the features that spoke for and against it, at each edge of its path and summed.
+
+A margin is linear in the row, ``f_e = bias_e + sum_j x_j w_je``, so the terms ``x_j w_je`` say
+exactly what each feature contributed to edge e. A class is the edges of its path, and the sum of
+their terms says what each feature contributed to the class:
+
+    sum_{e in P} f_e = sum_e bias_e + sum_j x_j sum_e w_je.
+
+Local training chooses at each vertex of the path among the edges that leave it, so the softmax
+there is part of the explanation. The paper's code compares whole paths: there the edges are all.
+For several trellises, sums are divided by their number, as their probabilities are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import FloatArray, IntArray
+from .decoding.lazy import normalised
+from .decoding.paths import checked_costs
+from .decoding.vertex_losses import PathHinge, VertexSoftmax
+from .graph.trellis import Trellis
+from .prediction import TrellisModel
+
+_N_CHOICES = 3  # edges of a vertex that are listed
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one feature of the row contributed.
+
+    Attributes
+    ----------
+    feature : str or int
+        Name of the feature, or its number.
+    value : float
+        Value in the row.
+    weight : float
+        Weight at the edge, or sum of the weights at the edges of the path.
+    """
+
+    feature: Any
+    value: float
+    weight: float
+
+    @property
+    def amount(self) -> float:
+        """``value * weight``."""
+        return self.value * self.weight
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An edge that leaves a vertex of the path.
+
+    Attributes
+    ----------
+    head : int or None
+        Vertex of the next slice that it leads to; None for the sink.
+    margin : float
+    probability : float
+        Of this edge at its vertex.
+    label
+        The best class among those whose path gets to this vertex in the same way and then takes
+        this edge, before any re-ranking.
+    """
+
+    head: int | None
+    margin: float
+    probability: float
+    label: Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """An edge of the path of a class.
+
+    Attributes
+    ----------
+    trellis : int
+        Number of the trellis; 0 unless there are several.
+    slice, vertex : int
+        Where the edge starts; slice -1 is the source.
+    head : int or None
+        Vertex of the next slice that it leads to; None for the sink.
+    edge : int
+        Number of the edge.
+    margin, bias : float
+        The margin is the bias and all contributions, summed.
+    contributions : tuple of Contribution
+        Of all features of the row that have a weight at this edge, the largest amounts first.
+    probability : float or None
+        Of this edge at its vertex; None where there is no softmax at the vertices.
+    choices : tuple of Choice
+        The most likely edges at this vertex, the best first; empty where there is no softmax.
+    """
+
+    trellis: int
+    slice: int
+    vertex: int
+    head: int | None
+    edge: int
+    margin: float
+    bias: float
+    contributions: tuple[Contribution, ...]
+    probability: float | None = None
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a class was chosen for a row, or why not. ``print`` shows it.
+
+    Attributes
+    ----------
+    label, probability
+        The class that is explained, and its probability.
+    predicted, predicted_probability
+        The most likely class, and its probability.
+    margin, bias : float
+        Sums over the edges of the path. The margin is the bias and all contributions, summed.
+    contributions : tuple of Contribution
+        Summed over the edges of the path: of all features of the row that have a weight there, the
+        largest amounts first.
+    steps : tuple of Step
+        The edges of the path, from the source to the sink.
+    similarity : float or None
+        Cosine of the row with the class's centroid, where the best classes are re-ranked by it.
+    top : int
+        How many features ``print`` shows.
+    """
+
+    label: Any
+    probability: float
+    predicted: Any
+    predicted_probability: float
+    margin: float
+    bias: float
+    contributions: tuple[Contribution, ...]
+    steps: tuple[Step, ...]
+    similarity: float | None = None
+    top: int = 10
+
+    @property
+    def in_favour(self) -> tuple[Contribution, ...]:
+        """Features that spoke for the class, the strongest first."""
+        return tuple(each for each in self.contributions if each.amount > 0)
+
+    @property
+    def against(self) -> tuple[Contribution, ...]:
+        """Features that spoke against the class, the strongest first."""
+        return tuple(each for each in self.contributions if each.amount < 0)
+
+    def renamed(self, name_of: Callable[[Any], Any]) -> Explanation:
+        """The same with other names of features."""
+
+        def new(old: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
+            return tuple(replace(each, feature=name_of(each.feature)) for each in old)
+
+        steps = tuple(replace(each, contributions=new(each.contributions)) for each in self.steps)
+        return replace(self, contributions=new(self.contributions), steps=steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dictionaries and lists, which JSON can hold."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [self.headline, ""]
+        lines += _side_by_side(self.in_favour[: self.top], self.against[: self.top])
+        lines += ["", self.sums, "", "path"]
+        for step in self.steps:
+            lines.append(f"  {step_in_words(step, len({each.trellis for each in self.steps}))}")
+            lines += [f"      {line}" for line in step_details(step, self.label)]
+        return "\n".join(lines)
+
+    @property
+    def headline(self) -> str:
+        """The class and its probability; the predicted one, too, if it is another."""
+        text = f"{self.label}: {self.probability:.1%}"
+        if self.label == self.predicted:
+            return f"{text}, the most likely class"
+        return (
+            f"{text}; the most likely class is {self.predicted}: {self.predicted_probability:.1%}"
+        )
+
+    @property
+    def sums(self) -> str:
+        """The sums over the path in one line."""
+        text = f"margins of the path {self.margin:+.3f}, of which bias {self.bias:+.3f}"
+        if self.similarity is not None:
+            text += f"; cosine with the class's centroid {self.similarity:.3f}"
+        return text
+
+
+# ---------------------------------------------------------------------- one row
+
+
+def explain_row(
+    models: Sequence[TrellisModel],
+    row: Any,
+    encoded: int,
+    probability: float,
+    predicted: int,
+    predicted_probability: float,
+    top: int,
+) -> Explanation:
+    """Explanation of a class by its number, for one row that :func:`canonical_csr` has made."""
+    for model in models:
+        _check_linear(model)
+    steps = [
+        step for number, model in enumerate(models) for step in _steps(model, row, encoded, number)
+    ]
+    share = 1 / len(models)
+    centroids = next((each.centroids for each in models if each.centroids is not None), None)
+    labels = models[0].classes[[encoded, predicted]].tolist()
+    return Explanation(
+        labels[0],
+        probability,
+        labels[1],
+        predicted_probability,
+        share * sum(step.margin for step in steps),
+        share * sum(step.bias for step in steps),
+        _summed([step.contributions for step in steps], share),
+        tuple(steps),
+        None
+        if centroids is None
+        else float(centroids.cosines(row, np.array([[encoded]], np.int64))[0, 0]),
+        top,
+    )
+
+
+def _steps(model: TrellisModel, row: Any, encoded: int, number: int) -> list[Step]:
+    """The edges of a class's path, with what the row's features contributed to each."""
+    trellis = model.trellis
+    path = int(model.assignment.path_of_class[encoded])
+    edges, vertices = trellis.path_edges(path), trellis.path_vertices(path)
+    margins = model.margins(row)
+    choices = _choices(model, margins, edges)
+    steps = []
+    for at, edge in enumerate(edges[edges >= 0].tolist()):
+        features, weights, bias = model.weights.edge_weights(edge)
+        _, mine, theirs = np.intersect1d(features, row.indices, True, return_indices=True)
+        head = int(vertices[at]) if at < len(vertices) and vertices[at] >= 0 else None
+        steps.append(
+            Step(
+                number,
+                at - 1,
+                int(vertices[at - 1]) if at else 0,
+                head,
+                edge,
+                float(margins[0, edge]),
+                bias,
+                _ordered(features[mine], row.data[theirs], weights[mine]),
+                *(choices[at] if choices else ()),
+            )
+        )
+    return steps
+
+
+def _ordered(features: IntArray, values: FloatArray, weights: FloatArray) -> tuple[Any, ...]:
+    """Contributions of some features, the largest amounts first; those of zero are left out."""
+    values, weights = values.astype(np.float64), weights.astype(np.float64)
+    amounts = np.abs(values * weights)
+    order = np.argsort(-amounts, kind="stable")
+    order = order[amounts[order] > 0]
+    rows = features[order].tolist(), values[order].tolist(), weights[order].tolist()
+    return tuple(map(Contribution, *rows))
+
+
+def _summed(parts: Sequence[tuple[Contribution, ...]], share: float) -> tuple[Any, ...]:
+    """Contributions to several edges, summed by feature."""
+    every = [each for part in parts for each in part]
+    if not every:
+        return ()
+    features, inverse = np.unique([each.feature for each in every], return_inverse=True)
+    values = np.empty(len(features))
+    values[inverse] = [each.value for each in every]
+    weights = np.bincount(inverse, [each.weight for each in every])
+    return _ordered(features, values, share * weights)
+
+
+def _check_linear(model: TrellisModel) -> None:
+    if model.weights.nonlinear:
+        raise ValueError(
+            "only linear learners can be explained, and these are not: train with learner='svm'"
+        )
+
+
+# ---------------------------------------------------------------------- what else there was
+
+
+def _choices(
+    model: TrellisModel, margins: FloatArray, edges: IntArray
+) -> list[tuple[float, tuple[Choice, ...]]]:
+    """At each vertex of a path: the probability of its edge, and the likeliest edges."""
+    if model.code != "local" or not isinstance(model.loss, VertexSoftmax | PathHinge):
+        return []
+    trellis = model.trellis
+    softmax = np.exp(-checked_costs(trellis, margins, normalised(model.loss))[0])
+    onward = _best_ways_on(trellis, checked_costs(trellis, margins, model.loss))
+    vertices = trellis.path_vertices(trellis.path_numbers(edges[np.newaxis]))[0]
+    found = []
+    for at, edge in enumerate(edges[edges >= 0].tolist()):
+        leaving = trellis.vertex_edges(at - 1, int(vertices[at - 1]) if at else 0)
+        _, heads = trellis.endpoints(leaving)
+        likeliest = np.argsort(-softmax[leaving], kind="stable")[:_N_CHOICES]
+        choices = []
+        for way in likeliest.tolist():
+            is_exit = heads[way] == trellis.n_vertices - 1
+            head = None if is_exit else int(heads[way]) - 1 - at * trellis.slice_width
+            by_way = _finished(trellis, onward, [*edges[:at].tolist(), int(leaving[way])], head)
+            encoded = model.assignment.class_of_path[by_way]
+            label = model.classes[[encoded]].tolist()[0]
+            margin = float(margins[0, leaving[way]])
+            choices.append(Choice(head, margin, float(softmax[leaving[way]]), label))
+        found.append((float(softmax[edge]), tuple(choices)))
+    return found
+
+
+def _best_ways_on(trellis: Trellis, costs: FloatArray) -> list[IntArray]:
+    """For each slice, the column of its edge table by which the best path of a vertex goes on."""
+    ways: list[IntArray] = []
+    beyond: npt.NDArray[np.float64] = np.empty(0)
+    for table in reversed(trellis.edge_tables[1:]):
+        totals = table.gather(costs.astype(np.float64), fill=np.inf)[0]
+        totals[:, :-1] += beyond
+        ways.append(totals.argmin(axis=1))
+        beyond = totals.min(axis=1)
+    return ways[::-1]
+
+
+def _finished(trellis: Trellis, onward: list[IntArray], edges: list[int], head: int | None) -> int:
+    """Number of the best path that begins with these edges, the last of which leads to a head."""
+    while head is not None:
+        index = len(edges) - 1
+        way, n_heads = int(onward[index][head]), trellis.edge_tables[index + 1].n_heads
+        edges.append(int(trellis.leaving_edges(index, head)[way]))
+        head = way if way < n_heads else None
+    edges += [-1] * (trellis.n_slices + 1 - len(edges))
+    return int(trellis.path_numbers([edges])[0])
+
+
+# ---------------------------------------------------------------------- one class
+
+
+def strongest_features(models: Sequence[TrellisModel], encoded: int, top: int) -> list[Any]:
+    """Features of the largest weights, summed over the path of a class, and these sums."""
+    totals: dict[int, float] = {}
+    for model in models:
+        _check_linear(model)
+        edges = model.trellis.path_edges(int(model.assignment.path_of_class[encoded]))
+        for edge in edges[edges >= 0].tolist():
+            features, weights, _ = model.weights.edge_weights(edge)
+            for feature, weight in zip(features.tolist(), weights.tolist(), strict=True):
+                totals[feature] = totals.get(feature, 0.0) + weight / len(models)
+    ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    return [item for item in ordered[:top] if item[1] > 0]
+
+
+# ---------------------------------------------------------------------- in words
+
+
+def step_in_words(step: Step, n_trellises: int = 1) -> str:
+    """Where an edge leads from and to, with its probability and margin."""
+    tail = "source" if step.slice < 0 else f"vertex {step.vertex} of slice {step.slice}"
+    head = "sink" if step.head is None else f"vertex {step.head} of slice {step.slice + 1}"
+    share = "" if step.probability is None else f" {step.probability:.1%},"
+    many = f"trellis {step.trellis}: " if n_trellises > 1 else ""
+    return f"{many}{tail} -> {head}:{share} margin {step.margin:+.3f}"
+
+
+def step_details(step: Step, label: Any, n_words: int = 5) -> list[str]:
+    """The strongest features of an edge, and the edges that could have been taken instead."""
+    lines = []
+    if step.contributions:
+        words = [f"{each.feature} {each.amount:+.3f}" for each in step.contributions[:n_words]]
+        lines.append(", ".join(words))
+    others = [
+        f"{'sink' if each.head is None else f'vertex {each.head}'} {each.probability:.1%} "
+        f"({each.label})"
+        for each in step.choices
+        if each.head != step.head and each.probability >= 0.0005
+    ]
+    return [*lines, *([f"instead: {', '.join(others)}"] if others else [])]
+
+
+def _side_by_side(left: Sequence[Contribution], right: Sequence[Contribution]) -> list[str]:
+    """Features for and against, in two columns."""
+    if not left and not right:
+        return ["no feature of the row has a weight on the path of this class"]
+    columns = [
+        [title, *(f"{each.amount:+8.3f}  {each.feature}" for each in part)]
+        for title, part in (("for it", left), ("against it", right))
+    ]
+    width = max(map(len, columns[0])) + 4
+    n_lines = max(map(len, columns))
+    for column in columns:
+        column += [""] * (n_lines - len(column))
+    return [f"{a:{width}}{b}".rstrip() for a, b in zip(*columns, strict=True)]
