@@ -134,7 +134,8 @@ class Candidate:
 class Contest:
     """Trials of settings, one after the other; only models that may still be chosen are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
         self.trials: list[Trial] = []
         self.left: list[Candidate] = []
 
@@ -150,7 +151,7 @@ class Contest:
     @property
     def best(self) -> Candidate:
         """The one to choose of those so far."""
-        return self.left[choose([each.trial for each in self.left])]
+        return self.left[choose([each.trial for each in self.left], self.n_rows)]
 
     def selection(self) -> Selection:
         """What was chosen, and all that was tried."""
@@ -160,7 +161,7 @@ class Contest:
 
 def select_settings(engine: Engine) -> tuple[Candidate, Selection]:
     """The best order of the classes at one C; then the best C; then the best width."""
-    contest = Contest()
+    contest = Contest(len(engine.sample.y_encoded))
     for order in engine.orders:
         contest.enter(engine, engine.assignment(order), order, FIRST_C)
     contest.left = [contest.best]
@@ -192,7 +193,7 @@ def _widen(contest: Contest, engine: Engine) -> None:
         wide = replace(engine, trellis=Trellis(engine.trellis.n_classes, width))
         order, C = narrow.trial.order, narrow.trial.C
         trial = contest.enter(wide, wide.assignment(order), order, C)
-        if not is_worth_it(trial, narrow.trial, len(engine.sample.y_encoded)):
+        if not is_worth_it(trial, narrow.trial, contest.n_rows):
             contest.left = [narrow]
             return
         contest.left = [each for each in contest.left if each.engine is wide]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xtrellis.selection.settings import Trial, choose, is_dominated, is_good, is_worth_it
+from xtrellis.selection.settings import Trial, choose, is_dominated, is_worth_it
 
 
 def trial(log_loss, accuracy, slice_width=40):
@@ -11,12 +11,17 @@ def trial(log_loss, accuracy, slice_width=40):
 
 def test_the_most_accurate_of_the_likely_ones_is_chosen():
     trials = [trial(1.0, 0.80), trial(1.005, 0.81), trial(1.2, 0.85)]
-    assert [is_good(each, trials) for each in trials] == [True, True, False]
-    assert choose(trials) == 1
+    assert choose(trials, 1_000) == 1
+
+
+def test_one_that_is_less_likely_must_be_clearly_more_accurate():
+    trials = [trial(1.0, 0.80), trial(1.03, 0.81)]
+    assert choose(trials, 5_000) == 1
+    assert choose(trials, 500) == 0  # that may be chance
 
 
 def test_of_equal_ones_the_first_is_chosen():
-    assert choose([trial(1.0, 0.8), trial(0.999, 0.8), trial(1.0, 0.8)]) == 0
+    assert choose([trial(1.0, 0.8), trial(0.999, 0.8), trial(1.0, 0.8)], 1_000) == 0
 
 
 def test_one_that_is_dominated_would_never_be_chosen():

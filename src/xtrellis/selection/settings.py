@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIRST_C, HIGHER, LOWER = 1.0, (3.0, 10.0, 30.0), (0.3,)  # the orders are compared at the first
 ORDERS: tuple[Order, ...] = ("by_rarity", "plain")
 WIDER = (2, 4)  # times the default width
-TOLERANCE = 0.01  # of the least log loss: settings within it are equally good
+CLOSE, FAIR = 0.01, 0.05  # above the least log loss: settings within are as good, or nearly
 STEP = 0.005  # of the log loss: C goes up further only if the last step gained so much
 WIDTH_GAIN = 0.0025  # of accuracy, for a wider trellis to be worth its training
 
@@ -50,19 +50,33 @@ class Selection:
     trials: tuple[Trial, ...]
 
 
-def choose(trials: Sequence[Trial]) -> int:
-    """Which is the most accurate of those whose log loss is close to the least: the first such.
+def choose(trials: Sequence[Trial], n_rows: int) -> int:
+    """The most accurate of those whose log loss is close to the least: the first such.
 
-    >>> choose([Trial("plain", 1.0, 9, 0.97, 0.88, 0.9), Trial("plain", 3.0, 9, 0.94, 0.89, 0.9)])
+    One whose log loss is not quite as close is taken if it is clearly more accurate, beyond what
+    may be chance on so many rows.
+
+    >>> trials = [Trial("plain", 1.0, 9, 0.97, 0.88, 0.9), Trial("plain", 3.0, 9, 0.94, 0.89, 0.9)]
+    >>> choose(trials, n_rows=500)
     1
     """
-    good = [i for i, trial in enumerate(trials) if is_good(trial, trials)]
-    return max(good, key=lambda i: trials[i].accuracy)
+
+    def most_accurate(tolerance: float) -> int:
+        least = min(trial.log_loss for trial in trials)
+        good = [i for i, trial in enumerate(trials) if trial.log_loss <= least * (1 + tolerance)]
+        return max(good, key=lambda i: trials[i].accuracy)
+
+    likely, fair = most_accurate(CLOSE), most_accurate(FAIR)
+    gain = trials[fair].accuracy - trials[likely].accuracy
+    return fair if gain > 2 * deviation(n_rows) else likely
 
 
-def is_good(trial: Trial, trials: Sequence[Trial]) -> bool:
-    """Whether the log loss of a trial is close to the least of all."""
-    return trial.log_loss <= min(each.log_loss for each in trials) * (1 + TOLERANCE)
+def deviation(n_rows: int) -> float:
+    """Standard deviation of the difference of two accuracies that differ by chance.
+
+    Of two models that are as good, some 2 % of the rows change sides.
+    """
+    return float(np.sqrt(0.02 / n_rows))
 
 
 def is_worth_it(wider: Trial, trial: Trial, n_rows: int) -> bool:
@@ -72,10 +86,9 @@ def is_worth_it(wider: Trial, trial: Trial, n_rows: int) -> bool:
     >>> is_worth_it(Trial("plain", 1.0, 80, 0.95, 0.89, 0.9), narrow, n_rows=5_000)
     True
     """
-    # Of two models that differ by chance, some 2 % of the rows change sides.
-    deviation = float(np.sqrt(0.02 / n_rows))
     gain = wider.accuracy - trial.accuracy
-    return gain > max(WIDTH_GAIN, 2 * deviation) and is_good(wider, [trial, wider])
+    as_sure = wider.log_loss <= trial.log_loss * (1 + CLOSE)
+    return as_sure and gain > max(WIDTH_GAIN, 2 * deviation(n_rows))
 
 
 def is_dominated(trial: Trial, by: Trial) -> bool:
