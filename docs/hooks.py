@@ -27,7 +27,17 @@ ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(\[(?:`(?:[^`\]]*::)?(?P<name>[^`\]]+)`|[^\]]*)\])\((?P<target>[^)#\s]+)\)")
 ROLE = re.compile(r":(?:func|class|meth|data|attr|exc|mod):`~?(?P<name>[^`]+)`")
 DOCTEST = re.compile(r"^>>> .*(?:\n.+)*", flags=re.MULTILINE)
-FOLDERS = ("xtrellis", "graph", "learning", "decoding", "selection", "model", "data", "plots")
+FOLDERS = (
+    "xtrellis",
+    "graph",
+    "learning",
+    "decoding",
+    "selection",
+    "model",
+    "data",
+    "evaluation",
+    "plots",
+)
 MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
 MOVED["CHANGELOG.md"] = "changelog.md"
 

@@ -16,7 +16,7 @@ PAGES = [
     "experiments/README.md",
 ]
 # Folders that a user imports from; the other folders are the command and the kernels.
-FOLDERS = {"graph", "learning", "decoding", "selection", "model", "data"}
+FOLDERS = {"graph", "learning", "decoding", "selection", "model", "data", "evaluation"}
 
 
 def text_of(page):

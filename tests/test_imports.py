@@ -12,6 +12,7 @@ ROOT = Path(xtrellis.__file__).parent
 
 # From the top to the bottom; modules of one line may import each other, if there is no cycle.
 ORDER = [
+    {"evaluation"},
     {"text", "ensemble", "dask"},
     {"classifier", "ltls"},
     {"fitting"},

@@ -15,7 +15,7 @@ import xtrellis
 
 HEAVY = ("numba", "sklearn", "scipy", "matplotlib", "pandas", "joblib")
 PUBLIC = [name for name in xtrellis.__all__ if name != "__version__"]
-FOLDERS = ("graph", "learning", "decoding", "selection", "model", "data", "plots")
+FOLDERS = ("graph", "learning", "decoding", "selection", "model", "data", "evaluation", "plots")
 SOURCE = Path(xtrellis.__file__).parent
 
 

@@ -65,3 +65,13 @@ def test_widths_show_the_best_so_far(capsys):
     shown = capsys.readouterr().err
     assert "2/2" in shown
     assert "b = 4 done, best b = 4 (log loss 1.2500)" in shown
+
+
+def test_rows_are_shown_only_if_they_take_long(capsys):
+    from xtrellis._progress import row_progress
+
+    for verbose, after, shown in ((1, 60.0, False), (0, 0.0, False), (1, -1.0, True)):
+        with row_progress(verbose, 10, after) as report:
+            report(4)
+            report(6)
+        assert ("10/10" in capsys.readouterr().err) == shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite
+from time import monotonic
 from typing import Any
 
 
@@ -45,6 +46,36 @@ def training_progress(verbose: int) -> Iterator[Callable[[float, float], None] |
 
         yield report
         progress.update(task, completed=1.0)  # also if training stopped early
+
+
+@contextmanager
+def row_progress(
+    verbose: int, n_rows: int | None, after: float = 2.0
+) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar of rows, if it takes longer than some seconds.
+
+    Yields a function to call with the number of rows done since its last call.
+    """
+    if not verbose:
+        yield lambda n_done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    progress = Progress(*columns, console=Console(stderr=True))
+    task, start = progress.add_task("rows", total=n_rows), monotonic()
+
+    def report(n_done: int) -> None:
+        progress.advance(task, n_done)
+        if not progress.live.is_started and monotonic() - start > after:
+            progress.start()
+
+    try:
+        yield report
+    finally:
+        if progress.live.is_started:
+            progress.stop()
 
 
 @contextmanager

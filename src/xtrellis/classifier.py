@@ -23,6 +23,7 @@ from .fitting import (
     LabelledRows,
     assign_paths,
     check_settings,
+    class_sizes,
     fit_trellis,
     labelled_rows,
     trellis_for,
@@ -336,11 +337,14 @@ class TrellisClassifier(TrellisPredictor):
         self.history_ = replace(self.history_, loss=[*self.history_.loss, loss])
         weights = self._online.weights()
         if first:
-            self.model_ = uncalibrated(self, known, trellis, assignment, weights)
+            model = uncalibrated(self, known, trellis, assignment, weights)
+            self.model_ = replace(model, class_sizes=class_sizes(data))
             self.held_out_loss_ = float("nan")
         else:
+            sizes = self.model_.class_sizes
+            sizes = None if sizes is None else class_sizes(data, sizes)
             # Sets were calibrated for the weights as they were.
-            self.model_ = replace(self.model_, weights=weights, conformal=None)
+            self.model_ = replace(self.model_, weights=weights, conformal=None, class_sizes=sizes)
 
     def _checked_classes(self, classes: Any, first: bool) -> Any:
         """All classes, sorted; or an error that says what a batch cannot tell."""

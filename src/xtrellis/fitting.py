@@ -59,6 +59,7 @@ from .held_out import (
 from .learning.learners import Learner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
 from .learning.training import History, Report, ResidentBlocks, run_epochs
+from .model.packed_arrays import Counts
 from .prediction import TrellisModel
 from .selection.settings import Selection
 
@@ -141,6 +142,13 @@ def labelled_rows(
     )
 
 
+def class_sizes(data: LabelledRows, before: Counts | None = None) -> Counts:
+    """Number of rows of each class, with those that were seen before."""
+    n_classes = len(data.classes)
+    sizes = np.bincount(data.y_encoded, minlength=n_classes)
+    return Counts.of(sizes if before is None else sizes + before.values(n_classes))
+
+
 # ---------------------------------------------------------------------- settings
 
 
@@ -213,6 +221,7 @@ def fit_trellis(
 ) -> FittedTrellis:
     """Train a trellis as an estimator's parameters say."""
     rng = check_random_state(estimator.random_state)
+    sizes = class_sizes(data)
     if learner.merges_rows:
         merged = merge_rows(data.X, data.y_encoded, data.sample_weight, data.may_hold_out)
         data = LabelledRows(*merged[:3], data.classes, merged[3])
@@ -221,6 +230,7 @@ def fit_trellis(
     trellis = trellis_for(estimator, len(data.classes))
     train = _train_by_epochs if estimator.early_stopping else _train_and_calibrate
     fitted = train(estimator, learner, data, held_out, trellis, rng, measure_held_out_loss)
+    fitted = replace(fitted, model=replace(fitted.model, class_sizes=sizes))
     fitted.history.training_error.append(_training_error(fitted.model, data, rng))
     return fitted
 

@@ -20,7 +20,7 @@ from ._progress import training_progress
 from .base import TrellisPredictor, built_aside
 from .decoding import calibration
 from .decoding.losses import get_loss
-from .fitting import LabelledRows, labelled_rows
+from .fitting import LabelledRows, class_sizes, labelled_rows
 from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
 from .held_out import with_sets
@@ -112,7 +112,7 @@ class LTLSClassifier(TrellisPredictor):
             probability_loss = calibration.Tempered(probability_loss.loss, temperature)
             sets = with_sets(replace(model, calibration=probability_loss), outside).conformal
         model, history = self._train(data, probability_loss, rng)
-        return replace(model, conformal=sets), history
+        return replace(model, conformal=sets, class_sizes=class_sizes(data)), history
 
     def _train(
         self, data: LabelledRows, probability_loss: calibration.Tempered, rng: np.random.RandomState

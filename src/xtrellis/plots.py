@@ -13,10 +13,11 @@ from .graph.trellis import Trellis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .evaluation.results import Evaluation
     from .explanation import Explanation
     from .selection.width_trials import WidthSelection
 
-__all__ = ["draw_trade_off", "draw_trellis", "draw_widths", "plot_explanation"]
+__all__ = ["draw_curve", "draw_trade_off", "draw_trellis", "draw_widths", "plot_explanation"]
 
 _MAX_EDGES = 5_000  # a larger graph is drawn as a black rectangle
 _EDGE, _EXIT, _PATH, _INK = "#b8c0cc", "#8a94a6", "#0b5fd3", "#1d2633"
@@ -277,6 +278,50 @@ def plot_explanation(
     for side_name in ("top", "right", "left"):
         ax.spines[side_name].set_visible(False)
     ax.legend(frameon=False, fontsize=8.5)
+    return ax
+
+
+def draw_curve(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw accuracy against the share of rows answered, the most confident ones first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The result of :func:`xtrellis.evaluation.evaluate`.
+    ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xtrellis import TrellisClassifier
+    >>> from xtrellis.evaluation import evaluate
+    >>> from xtrellis.plots import draw_curve
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = TrellisClassifier(random_state=0).fit(X[:1200] / 16, y[:1200])
+    >>> draw_curve(evaluate(clf, X[1200:] / 16, y[1200:])).get_xlabel()
+    'rows answered (%)'
+    """
+    from matplotlib import pyplot as plt
+
+    if ax is None:
+        ax = plt.subplots(figsize=WIDTHS_SIZE, layout="constrained")[1]
+    shares = [100 * point.share for point in evaluation.curve]
+    accuracies = [100 * point.accuracy for point in evaluation.curve]
+    ax.plot(shares, accuracies, "o-", ms=4, lw=1.4, color=_PATH)
+    for point in evaluation.curve[::5]:
+        text = f"p ≥ {point.min_probability:.2f}"
+        _name_point(ax, text, (100 * point.share, 100 * point.accuracy))
+    ax.set_xlabel("rows answered (%)")
+    ax.set_ylabel("accuracy on them (%)")
+    ax.margins(0.08, 0.15)
+    ax.grid(True, color="#e5e8ee", lw=0.8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
     return ax
 
 

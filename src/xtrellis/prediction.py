@@ -36,6 +36,7 @@ from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
+from .model.packed_arrays import Counts
 from .model.weights import EdgeWeights
 
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
@@ -65,6 +66,8 @@ class TrellisModel:
         Of the classes, if the best ones are re-ranked by them.
     conformal : Conformal or None
         How sets of classes are made, if there were rows to find out.
+    class_sizes : Counts or None
+        Training rows of each class, if they are known.
     """
 
     classes: npt.NDArray[Any]
@@ -76,6 +79,7 @@ class TrellisModel:
     code: Code
     centroids: Centroids | None = None
     conformal: Conformal | None = None
+    class_sizes: Counts | None = None
 
     def __post_init__(self) -> None:
         n_classes, n_edges = self.trellis.n_classes, self.trellis.n_edges
@@ -89,6 +93,8 @@ class TrellisModel:
         for loss in (self.loss, getattr(self.calibration, "loss", None)):
             if isinstance(loss, VertexSoftmax):
                 loss.edge_scale(self.trellis)
+        if self.class_sizes is not None:
+            check_shape("class_sizes", self.class_sizes.values(self.n_classes), (self.n_classes,))
         if not self.is_lazy:
             if isinstance(self.calibration, BestPaths):
                 raise ValueError("calibration must be of all paths, as the loss is")

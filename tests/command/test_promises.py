@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from xtrellis import TrellisClassifier, TrellisTextClassifier, load_model
 from xtrellis.command.app import app
-from xtrellis.command.predict import expected_calibration_error
+from xtrellis.evaluation import expected_calibration_error
 
 
 def run(*arguments, stdin=b"", code=0):

@@ -13,10 +13,11 @@ from typing import Annotated
 import typer
 
 from .errors import report_errors
+from .evaluate import evaluate
 from .explain import explain
 from .models import inspect, prune
 from .options import Jobs
-from .predict import evaluate, predict
+from .predict import predict
 from .train import train
 from .widths import widths
 

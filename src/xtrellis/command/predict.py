@@ -1,21 +1,19 @@
-"""``xtrellis predict`` and ``xtrellis evaluate``."""
+"""``xtrellis predict``."""
 
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from .._progress import row_progress
 from .errors import note
 from .options import (
     FormatOption,
     Jobs,
     Json,
-    LabelColumn,
-    Labelled,
     Model,
     TextColumn,
     ZeroBased,
@@ -28,12 +26,8 @@ from .outputs import (
     label_that_breaks_lines,
     output_lines,
     plain_line,
-    print_facts,
 )
-from .rows import RowOptions, load, read_batches, read_labelled
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from .rows import RowOptions, load, read_batches
 
 
 def predict(
@@ -75,8 +69,10 @@ def predict(
         note("reading rows from the terminal, one per line; Ctrl-D ends")
     options = RowOptions(format, text_column, zero_based=zero_based)
     as_line = json_line if json else plain_line
-    with output_lines(output) as write:
+    verbose = int(output is not None and sys.stderr.isatty())  # lines on a terminal show progress
+    with output_lines(output) as write, row_progress(verbose, None) as report:
         for batch in read_batches(loaded, rows, options):
+            report(batch.shape[0] if hasattr(batch, "shape") else len(batch))
             if coverage is not None:
                 found: list[Any] = [
                     (own.tolist(), []) for own in loaded.predict_set(batch, coverage)
@@ -132,59 +128,3 @@ def _likely(
 def _no_answer(otherwise: str, json: bool) -> str:
     """The line of a row without a label."""
     return json_line([otherwise] if otherwise else [], [], False) if json else f"{otherwise}\n"
-
-
-def evaluate(
-    model: Model,
-    rows: Labelled,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="For top-k accuracy.")] = 5,
-    json: Json = False,
-    format: FormatOption = None,
-    text_column: TextColumn = "text",
-    label_column: LabelColumn = "label",
-    zero_based: ZeroBased = None,
-    jobs: Jobs = -1,
-) -> None:
-    """Measure a model on rows with labels: accuracy, top-k accuracy, calibration, time."""
-    import numpy as np
-
-    check_stdout(model, rows)
-    loaded = load(model, jobs)
-    X, y = read_labelled(loaded, rows, RowOptions(format, text_column, label_column, zero_based))
-    k = min(top_k, len(loaded.classes_))
-    loaded.predict(X[:1])  # loads or compiles the kernels
-    start = time.perf_counter()
-    loaded.predict(X)
-    seconds = time.perf_counter() - start
-    labels, shares = loaded.predict_top_k(X, k)
-    right = labels == y[:, np.newaxis]
-    facts = {
-        "rows": len(y),
-        "accuracy": float(right[:, 0].mean()),
-        f"top_{k}_accuracy": float(right.any(axis=1).mean()),
-        "mean_probability": float(shares[:, 0].mean()),
-        "expected_calibration_error": expected_calibration_error(right[:, 0], shares[:, 0]),
-        "rows_of_unknown_classes": int((~np.isin(y, loaded.classes_)).sum()),
-        "microseconds_per_row": seconds / len(y) * 1e6,
-    }
-    print_facts(facts, json)
-
-
-def expected_calibration_error(
-    right: npt.NDArray[Any], confidence: npt.NDArray[Any], n_bins: int = 15
-) -> float:
-    """Mean gap between accuracy and confidence, over equally wide bins of the confidence.
-
-    The gap of a bin is the difference between the share of its rows that are right and their mean
-    confidence; bins count by their number of rows (Guo et al., ICML 2017).
-
-    >>> import numpy as np
-    >>> right, confidence = np.array([True, False, True, True]), np.array([0.6, 0.6, 0.9, 0.9])
-    >>> round(expected_calibration_error(right, confidence), 3)
-    0.1
-    """
-    import numpy as np
-
-    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
-    gaps = np.bincount(bins, right.astype(float) - confidence, minlength=n_bins)
-    return float(np.abs(gaps).sum() / len(right))

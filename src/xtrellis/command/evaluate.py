@@ -1,0 +1,98 @@
+"""``xtrellis evaluate``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .errors import note
+from .options import (
+    FormatOption,
+    Jobs,
+    Json,
+    LabelColumn,
+    Labelled,
+    Model,
+    TextColumn,
+    ZeroBased,
+)
+from .outputs import check_output, check_stdout, print_facts, writing
+from .rows import RowOptions, load, read_labelled
+
+if TYPE_CHECKING:
+    from ..evaluation import Evaluation
+
+
+def evaluate(
+    model: Model,
+    rows: Labelled,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="For top-k accuracy.")] = 5,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Print accuracy against the share of rows answered.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Picture of that curve to write.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Report to write: one page with everything.")
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(help="What separates levels in labels such as A/B/C; detected if omitted."),
+    ] = None,
+    json: Json = False,
+    format: FormatOption = None,
+    text_column: TextColumn = "text",
+    label_column: LabelColumn = "label",
+    zero_based: ZeroBased = None,
+    jobs: Jobs = -1,
+) -> None:
+    """Measure a model on rows with labels: accuracy, calibration, large and small classes, errors.
+
+    Numbers on the whole, accuracy by class size and by level of the label, and the worst confusions
+    with examples.
+    """
+    check_stdout(model, rows)
+    for target in (plot, html):
+        if target is not None:
+            check_output(target, model, rows)
+    if plot is not None and plot == html:
+        raise typer.BadParameter("--plot and --html must be different files")
+    loaded = load(model, jobs)
+    X, y = read_labelled(loaded, rows, RowOptions(format, text_column, label_column, zero_based))
+    from ..evaluation import evaluate as measure
+
+    verbose = int(sys.stderr.isatty())
+    found = measure(loaded, X, y, k=top_k, separator=separator, verbose=verbose)
+    if json:
+        print_facts(found.to_dict(), True)
+    else:
+        from ..evaluation.results import details_in_words
+
+        print_facts(found.facts, False)
+        print("\n".join(details_in_words(found, curve)))
+    if html is not None:
+        _write_report(found, html, f"{model.name} on {rows.name}")
+    if plot is not None:
+        _draw(found, plot)
+
+
+def _write_report(found: Evaluation, path: Path, title: str) -> None:
+    from .evaluation_report import report_of
+
+    with writing(path) as beside:
+        beside.write_text(report_of(found, title), encoding="utf-8")
+    note(f"report: {path}")
+
+
+def _draw(found: Evaluation, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    from ..plots import WIDTHS_SIZE, draw_curve
+
+    figure = Figure(figsize=WIDTHS_SIZE, layout="constrained")
+    draw_curve(found, figure.subplots())
+    with writing(path) as beside:
+        figure.savefig(beside, dpi=130, format=path.suffix.lstrip(".") or "png")
+    note(f"picture: {path}")

@@ -1,0 +1,10 @@
+from .evaluator import evaluate as evaluate
+from .measures import curve as curve
+from .measures import expected_calibration_error as expected_calibration_error
+from .measures import macro_f1 as macro_f1
+from .results import Bin as Bin
+from .results import Confusion as Confusion
+from .results import CurvePoint as CurvePoint
+from .results import Evaluation as Evaluation
+from .results import Level as Level
+from .results import SizeGroup as SizeGroup

@@ -1,0 +1,133 @@
+"""Evaluation of a fitted classifier.
+
+Everything comes from one list per row, its most likely classes and their probabilities, so many
+classes cost no more than they do in prediction.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._checks import check_integer, encoded_labels
+from .._progress import row_progress
+from .measures import (
+    bins_of,
+    curve,
+    expected_calibration_error,
+    level_accuracies,
+    log_loss,
+    macro_f1,
+    size_groups,
+    some_rows,
+    worst_confusions,
+)
+from .results import Evaluation
+
+Floats = npt.NDArray[np.float64]
+
+_BATCH = 2_048  # rows between two steps of the progress bar
+_TIMED = 5_000  # rows that the time of a prediction is measured on
+_LISTED = 20  # classes of a row that the log loss looks at
+
+
+def evaluate(
+    clf: Any, X: Any, y: Any, *, k: int = 5, separator: str | None = None, verbose: int = 0
+) -> Evaluation:
+    """Measure a fitted classifier on rows, or texts, and their labels.
+
+    Parameters
+    ----------
+    clf : TrellisClassifier, LTLSClassifier, TrellisEnsemble or TrellisTextClassifier
+    X, y
+        Rows or texts, and labels.
+    k : int, default=5
+        For top-k accuracy.
+    separator : str, default=None
+        What separates the levels of labels such as A/B/C. None finds out whether most labels
+        contain ``/``, ``>`` or ``|``; an empty text looks for none.
+    verbose : int, default=0
+        1 shows a progress bar if it takes more than two seconds.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xtrellis import TrellisClassifier
+    >>> from xtrellis.evaluation import evaluate
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = TrellisClassifier(random_state=0).fit(X[:1200] / 16, y[:1200])
+    >>> found = evaluate(clf, X[1200:] / 16, y[1200:])
+    >>> found.accuracy > 0.8, found.top_k_accuracy[5] >= found.accuracy
+    (True, True)
+    """
+    check_integer("k", k, 1)
+    y, classes = np.asarray(y), clf.classes_
+    n_rows = len(y) if not hasattr(X, "shape") else X.shape[0]
+    if y.ndim != 1 or len(y) != n_rows or n_rows == 0:
+        raise ValueError(f"X and y must be of one length, not 0: got {n_rows} rows, {y.shape} y")
+    n_best = min(max(k, _LISTED), len(classes))
+    labels, shares = _best(clf, X, n_rows, n_best, verbose)
+    microseconds = _time(clf, X, min(n_rows, _TIMED))
+    hits = labels == y[:, np.newaxis]
+    right, confidence = hits[:, 0], shares[:, 0]
+    known = encoded_labels(classes, y)
+    sizes, sizes_known = _class_sizes(clf, known)
+    return Evaluation(
+        n_rows,
+        float(right.mean()),
+        {j: float(hits[:, :j].any(axis=1).mean()) for j in sorted({min(k, len(classes))})},
+        macro_f1(y, labels[:, 0]),
+        log_loss(hits, shares, known >= 0, len(classes)),
+        float(confidence.mean()),
+        expected_calibration_error(right, confidence),
+        int((known < 0).sum()),
+        microseconds,
+        size_groups(sizes, known, right),
+        sizes_known,
+        worst_confusions(X, y, labels[:, 0]),
+        level_accuracies(y, labels[:, 0], classes, separator),
+        curve(right, confidence),
+        bins_of(right, confidence),
+    )
+
+
+# ---------------------------------------------------------------------- predictions
+
+
+def _best(
+    clf: Any, X: Any, n_rows: int, n_best: int, verbose: int
+) -> tuple[npt.NDArray[Any], Floats]:
+    """The best classes of all rows, batch by batch."""
+    parts = []
+    with row_progress(verbose, n_rows) as report:
+        for start in range(0, n_rows, _BATCH):
+            batch = some_rows(X, start, start + _BATCH)
+            parts.append(clf.predict_top_k(batch, n_best))
+            report(min(_BATCH, n_rows - start))
+    return np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])
+
+
+def _time(clf: Any, X: Any, n_rows: int) -> float:
+    """Microseconds per row of a prediction; kernels are loaded by now."""
+    rows = some_rows(X, 0, n_rows)
+    start = time.perf_counter()
+    clf.predict(rows)
+    return (time.perf_counter() - start) / n_rows * 1e6
+
+
+def _class_sizes(clf: Any, known: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], bool]:
+    """Rows of each class: in training if the model knows them, else among these rows."""
+    inside = getattr(clf, "classifier_", clf)
+    model = getattr(getattr(inside, "estimators_", [inside])[0], "model_", None)
+    sizes = None if model is None else model.class_sizes
+    n_classes = len(clf.classes_)
+    if sizes is not None:
+        return sizes.values(n_classes), True
+    return np.bincount(known[known >= 0], minlength=n_classes), False
