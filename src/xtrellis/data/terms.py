@@ -45,10 +45,11 @@ def _classes_for(encoded: bytes, text: npt.NDArray[np.uint8]) -> npt.NDArray[np.
     return character_classes(0x10000 if text.max() < 0xF0 else sys.maxunicode + 1)
 
 
-def _encoded(texts: list[str]) -> tuple[bytes, IntArray]:
-    """Texts in lower case as UTF-8, one after the other, and where each ends."""
+def _encoded(texts: list[str]) -> tuple[bytes, IntArray, int]:
+    """Texts in lower case as UTF-8, one after the other; where each ends; the longest's length."""
     parts = [text.lower().encode("utf-8", "surrogatepass") for text in texts]
-    return b"".join(parts), np.cumsum([len(part) for part in parts], dtype=np.int64)
+    lengths = [len(part) for part in parts]
+    return b"".join(parts), np.cumsum(lengths, dtype=np.int64), max(lengths)
 
 
 # ---------------------------------------------------------------------- terms
@@ -102,10 +103,7 @@ class TermFinder:
 
     def count(self, texts: list[str]) -> TermCounts:
         """Columns of all texts, sorted, and how often they occur."""
-        found = [
-            _counted(ids, stops, np.empty(0, np.int32)) for ids, stops in self._find(texts, False)
-        ]
-        return found[0] if len(found) == 1 else _joined(found)
+        return _counted(list(self._find(texts, learns=False)), np.empty(0, np.int32))
 
     @classmethod
     def learn(
@@ -129,17 +127,18 @@ class TermFinder:
             columns[own] = np.arange(n_columns, n_columns + len(own), dtype=np.int32)
             kept += own
             n_columns += len(own)
-        counts = _joined([_counted(ids, stops, columns) for ids, stops in found])
-        return counts, terms, frequencies[kept]
+        return _counted(found, columns), terms, frequencies[kept]
 
     def _find(self, texts: list[str], learns: bool) -> Any:
         """Numbers of terms and where those of each text end, some texts at a time."""
         from ..kernels import terms as kernels
 
-        encoded, stops = _encoded(texts)
+        encoded, stops, longest = _encoded(texts)
         text = np.frombuffer(encoded or b" ", np.uint8)
         classes, lengths = _classes_for(encoded, text), self._lengths
         n_most = self._most_terms(len(encoded), len(texts))
+        buffer = np.empty(2 * longest + 4, np.uint8)
+        marks = np.empty(2 * longest + 4, np.int64)
         id_stops = np.empty(len(texts), np.int64)
         first = 0
         while first < len(texts):
@@ -157,6 +156,8 @@ class TermFinder:
                 learns,
                 self._table,
                 self._n_terms,
+                buffer,
+                marks,
                 ids,
                 id_stops,
             )
@@ -232,27 +233,19 @@ def _table_of(terms: list[list[str]], kinds: list[int]) -> Any:
 # ---------------------------------------------------------------------- counts
 
 
-def _counted(ids: Ids, stops: IntArray, columns: Ids) -> TermCounts:
-    """Counts of numbers of terms, or of their columns."""
+def _counted(found: list[tuple[Ids, IntArray]], columns: Ids) -> TermCounts:
+    """Counts of numbers of terms, or of their columns; those of some texts, then of others."""
     from ..kernels import terms as kernels
 
-    indptr = np.zeros(len(stops) + 1, np.int64)
-    n_most = int(stops[-1]) + 1
+    indptr = np.zeros(1 + sum(len(stops) for _, stops in found), np.int64)
+    n_most = 1 + sum(int(stops[-1]) for _, stops in found)
     indices, data = np.empty(n_most, np.int32), np.empty(n_most, np.float32)
-    n = kernels.count_terms(stops, ids, columns, indptr, indices, data)
+    row, n = 1, 0
+    for ids, stops in found:
+        part = indptr[row : row + len(stops)]
+        n = kernels.count_terms(stops, ids, columns, n, part, indices, data)
+        row += len(stops)
     return TermCounts(indptr, indices[:n], data[:n])
-
-
-def _joined(parts: list[TermCounts]) -> TermCounts:
-    """Counts of texts, and of those after them."""
-    starts = np.cumsum([0, *(part.indptr[-1] for part in parts)])
-    return TermCounts(
-        np.concatenate(
-            [[0], *(a + part.indptr[1:] for a, part in zip(starts, parts, strict=False))]
-        ),
-        np.concatenate([part.indices for part in parts]),
-        np.concatenate([part.data for part in parts]),
-    )
 
 
 def _as_numbers(lengths: Lengths | None) -> Lengths:
