@@ -267,8 +267,7 @@ class TrellisPredictor(RowClassifier):
         """
         now = copy.copy(self)
         check_is_fitted(now)
-        label_of_path = now.model_.classes[now.model_.assignment.class_of_path]
-        n_features, find_paths = now.n_features_in_, now.model_.path_finder()
+        n_features, classify_checked = now.n_features_in_, now._checked_row_predictor()
         index_type: Any = np.int32 if n_features <= 2**31 else np.int64
 
         def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
@@ -280,9 +279,18 @@ class TrellisPredictor(RowClassifier):
                 )
             if features.size and not (features.min() >= 0 and features.max() < n_features):
                 raise ValueError(f"indices must be from 0 to {n_features - 1}")
+            return classify_checked(features.astype(index_type), data)
+
+        return classify
+
+    def _checked_row_predictor(self) -> Callable[[npt.NDArray[Any], Float32Array], Any]:
+        """The same for rows that are known to be sound, with features in ascending order."""
+        label_of_path = self.model_.classes[self.model_.assignment.class_of_path]
+        shape, find_paths = (1, self.n_features_in_), self.model_.path_finder()
+
+        def classify(features: npt.NDArray[Any], values: Float32Array) -> Any:
             indptr = np.array([0, len(features)], np.int64)
-            row = SparseRows(indptr, features.astype(index_type), data, (1, n_features))
-            return label_of_path[find_paths(row)[0]]
+            return label_of_path[find_paths(SparseRows(indptr, features, values, shape))[0]]
 
         return classify
 

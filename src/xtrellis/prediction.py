@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -201,14 +202,13 @@ class TrellisModel:
         n_rows = X.shape[0]
         paths, opened = np.full((n_rows, k), -1, np.int64), np.empty(n_rows, np.int64)
         costs, logs = np.empty((n_rows, k)), np.empty((n_rows, k))
-        settings = search_settings(self.loss, self.trellis)
         lazy.k_best(
             X.indptr,
             X.indices,
             X.data,
             self.weights.arrays,
             self.trellis.arrays,
-            *settings,
+            *self._search_settings,
             paths,
             costs,
             logs,
@@ -217,6 +217,11 @@ class TrellisModel:
         if n_rows and paths.min() < 0:
             raise ValueError("margins must be finite: the weights or the rows are too large")
         return paths, costs, logs, opened
+
+    @cached_property
+    def _search_settings(self) -> tuple[Float32Array, int, float]:
+        """The loss as the search takes it, worked out once: one row is found in that time."""
+        return search_settings(self.loss, self.trellis)
 
     def _exponential_paths(self, X: Any) -> IntArray:
         """Paths of least exponential loss, the paper's choice, in one kernel."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -231,7 +232,8 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         >>> str(classify("my car"))
         'vehicle'
         """
-        features, classify = self.features_, self._fitted().row_predictor()
+        features, classifier = copy.copy(self.features_), copy.copy(self._fitted())
+        classify = classifier._checked_row_predictor()
 
         def classify_text(text: str) -> Any:
             if not isinstance(text, str):

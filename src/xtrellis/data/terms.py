@@ -11,6 +11,7 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,11 @@ def _classes_for(encoded: bytes, text: npt.NDArray[np.uint8]) -> npt.NDArray[np.
     return character_classes(0x10000 if text.max() < 0xF0 else sys.maxunicode + 1)
 
 
-def _encoded(texts: list[str]) -> tuple[bytes, IntArray]:
-    """Texts in lower case as UTF-8, one after the other, and where each ends."""
+def _encoded(texts: list[str]) -> tuple[bytes, IntArray, int]:
+    """Texts in lower case as UTF-8, one after the other; where each ends; the longest's length."""
     parts = [text.lower().encode("utf-8", "surrogatepass") for text in texts]
-    return b"".join(parts), np.cumsum([len(part) for part in parts], dtype=np.int64)
+    lengths = list(map(len, parts))
+    return b"".join(parts), np.fromiter(accumulate(lengths), np.int64, len(texts)), max(lengths)
 
 
 # ---------------------------------------------------------------------- terms
@@ -90,7 +92,11 @@ class TermFinder:
         hash_size: int | None,
         terms: list[list[str]] | None,
     ) -> None:
+        from ..kernels import terms as kernels
+
+        self._kernels = kernels  # looking them up takes as long as finding the terms of a text
         self._lengths = _as_numbers(words), _as_numbers(characters)
+        self._n_lengths = sum(last - first + 1 for first, last in self._lengths)
         self._n_hashed = hash_size or 0
         self._n_terms = 0
         if terms is None:
@@ -102,10 +108,7 @@ class TermFinder:
 
     def count(self, texts: list[str]) -> TermCounts:
         """Columns of all texts, sorted, and how often they occur."""
-        found = [
-            _counted(ids, stops, np.empty(0, np.int32)) for ids, stops in self._find(texts, False)
-        ]
-        return found[0] if len(found) == 1 else _joined(found)
+        return self._counted(list(self._find(texts, learns=False)), np.empty(0, np.int32))
 
     @classmethod
     def learn(
@@ -129,17 +132,16 @@ class TermFinder:
             columns[own] = np.arange(n_columns, n_columns + len(own), dtype=np.int32)
             kept += own
             n_columns += len(own)
-        counts = _joined([_counted(ids, stops, columns) for ids, stops in found])
-        return counts, terms, frequencies[kept]
+        return finder._counted(found, columns), terms, frequencies[kept]
 
     def _find(self, texts: list[str], learns: bool) -> Any:
         """Numbers of terms and where those of each text end, some texts at a time."""
-        from ..kernels import terms as kernels
-
-        encoded, stops = _encoded(texts)
+        encoded, stops, longest = _encoded(texts)
         text = np.frombuffer(encoded or b" ", np.uint8)
         classes, lengths = _classes_for(encoded, text), self._lengths
         n_most = self._most_terms(len(encoded), len(texts))
+        buffer = np.empty(2 * longest + 4, np.uint8)
+        marks = np.empty(2 * longest + 4, np.int64)
         id_stops = np.empty(len(texts), np.int64)
         first = 0
         while first < len(texts):
@@ -147,7 +149,7 @@ class TermFinder:
             if learns:
                 self._make_room(n_next)
             ids = np.empty(min(n_most, max(_IDS, n_next)), np.int32)
-            after, n_ids, self._n_terms = kernels.find_terms(
+            after, n_ids, self._n_terms = self._kernels.find_terms(
                 text,
                 stops,
                 first,
@@ -157,6 +159,8 @@ class TermFinder:
                 learns,
                 self._table,
                 self._n_terms,
+                buffer,
+                marks,
                 ids,
                 id_stops,
             )
@@ -165,13 +169,10 @@ class TermFinder:
 
     def _most_terms(self, n_bytes: int, n_texts: int = 1) -> int:
         """The most terms that texts of so many bytes can have, as the kernel counts them."""
-        n_lengths = sum(last - first + 1 for first, last in self._lengths)
-        return n_lengths * (2 * n_bytes + 2 * n_texts)
+        return self._n_lengths * (2 * n_bytes + 2 * n_texts)
 
     def _make_room(self, n_new: int) -> None:
         """Enlarge the table for so many further terms, at least twofold."""
-        from ..kernels import terms as kernels
-
         n, n_used = self._n_terms, int(self._table.starts[self._n_terms])
         if n + n_new > len(self._table.kinds):
             old = self._table
@@ -180,12 +181,24 @@ class TermFinder:
                 size = n + (name == "starts")
                 getattr(table, name)[:size] = getattr(old, name)[:size]
             self._table = table._replace(content=old.content)
-            kernels.fill_slots(self._table, n)
+            self._kernels.fill_slots(self._table, n)
         n_bytes = 2 * n_new * sum(last for _, last in self._lengths)
         if n_used + n_bytes > len(self._table.content):
             content = np.empty(2 * (n_used + n_bytes), np.uint8)
             content[:n_used] = self._table.content[:n_used]
             self._table = self._table._replace(content=content)
+
+    def _counted(self, found: list[tuple[Ids, IntArray]], columns: Ids) -> TermCounts:
+        """Counts of numbers of terms, or of their columns; of some texts, then of others."""
+        indptr = np.zeros(1 + sum(len(stops) for _, stops in found), np.int64)
+        n_most = 1 + sum(int(stops[-1]) for _, stops in found)
+        indices, data = np.empty(n_most, np.int32), np.empty(n_most, np.float32)
+        row, n = 1, 0
+        for ids, stops in found:
+            part = indptr[row : row + len(stops)]
+            n = self._kernels.count_terms(stops, ids, columns, n, part, indices, data)
+            row += len(stops)
+        return TermCounts(indptr, indices[:n], data[:n])
 
 
 # ---------------------------------------------------------------------- tables
@@ -227,32 +240,6 @@ def _table_of(terms: list[list[str]], kinds: list[int]) -> Any:
     )
     kernels.fill_slots(table, n_terms)
     return table
-
-
-# ---------------------------------------------------------------------- counts
-
-
-def _counted(ids: Ids, stops: IntArray, columns: Ids) -> TermCounts:
-    """Counts of numbers of terms, or of their columns."""
-    from ..kernels import terms as kernels
-
-    indptr = np.zeros(len(stops) + 1, np.int64)
-    n_most = int(stops[-1]) + 1
-    indices, data = np.empty(n_most, np.int32), np.empty(n_most, np.float32)
-    n = kernels.count_terms(stops, ids, columns, indptr, indices, data)
-    return TermCounts(indptr, indices[:n], data[:n])
-
-
-def _joined(parts: list[TermCounts]) -> TermCounts:
-    """Counts of texts, and of those after them."""
-    starts = np.cumsum([0, *(part.indptr[-1] for part in parts)])
-    return TermCounts(
-        np.concatenate(
-            [[0], *(a + part.indptr[1:] for a, part in zip(starts, parts, strict=False))]
-        ),
-        np.concatenate([part.indices for part in parts]),
-        np.concatenate([part.data for part in parts]),
-    )
 
 
 def _as_numbers(lengths: Lengths | None) -> Lengths:

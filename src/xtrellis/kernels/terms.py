@@ -39,24 +39,21 @@ class Table(NamedTuple):
 
 @kernel
 def find_terms(
-    text, stops, first, words, characters, classes, n_hashed, learns, table, n_terms, ids, id_stops
-):
+    text, stops, first, words, characters, classes, n_hashed, learns, table, n_terms, buffer, marks,
+    ids, id_stops
+):  # fmt: skip
     """Numbers of the terms of texts, from text ``first`` on until one might not fit.
 
     Text i ends at ``stops[i]``, its numbers at ``id_stops[i]``. Terms have ``words[0]`` to
     ``words[1]`` words, or as many characters; none if that is 0. Numbers are hashes if ``n_hashed``
-    is positive; or else places in the table, where new terms are added if it ``learns``.
+    is positive; or else places in the table, where new terms are added if it ``learns``. There is
+    room for two bytes and two marks for each byte of the longest text, and four more.
 
     Returns the first text that is left, and the numbers of ids and of terms in the table.
     """
     slots, hashes, content, starts, kinds, frequencies, seen = table
     n_lengths = words[1] - words[0] + 1 + characters[1] - characters[0] + 1
     longest_term = words[1] + characters[1]
-    longest = 0
-    for row in range(first, stops.size):
-        longest = max(longest, stops[row] - (stops[row - 1] if row else 0))
-    buffer = np.empty(2 * longest + 2, np.uint8)
-    marks = np.empty(2 * longest + 4, np.int64)
     last_slot, n_ids = slots.size - 1, 0
     for row in range(first, stops.size):
         p, stop = (stops[row - 1] if row else 0), stops[row]
@@ -73,13 +70,14 @@ def find_terms(
         kind, least, most, count = OF_WORDS, words[0], words[1], 0
         if words[1]:
             count = _split_words(text, p, stop, classes, buffer, marks)
-            most = min(most, count)
+            most = most if most < count else count
         while True:
             # Items, which are words or the characters of one word, start and end at the marks.
             for n in range(least, most + 1):
-                for i in range(max(count - n, 0) + 1):
-                    a, b = marks[2 * i], marks[2 * min(i + n, count) - 1]
-                    h = _murmur(buffer, a, b, 0 if n_hashed else kind)
+                n_grams = count - n + 1 if count > n else 1
+                for i in range(n_grams):
+                    a, b = marks[2 * i], marks[2 * (i + n if i + n < count else count) - 1]
+                    h = _murmur(buffer, a, b, np.int64(0 if n_hashed else kind))
                     if n_hashed:  # the sign is dropped, as scikit-learn does
                         h = 0x100000000 - h if h > 0x80000000 else h
                         ids[n_ids] = (
@@ -207,7 +205,7 @@ def _character(text, p):
 @kernel
 def _murmur(content, a, b, seed):
     """MurmurHash3 of bytes, 32 bits; by Austin Appleby, in the public domain."""
-    h, p = np.int64(seed), a
+    h, p = seed, a
     while p + 4 <= b:
         low = np.int64(content[p]) | np.int64(content[p + 1]) << 8
         k = low | np.int64(content[p + 2]) << 16 | np.int64(content[p + 3]) << 24
@@ -235,24 +233,24 @@ def _murmur(content, a, b, seed):
 @kernel
 def fill_slots(table, n_terms):
     """Enter terms, all of them different, in the slots of a table that has the rest."""
+    slots, hashes, content, starts, kinds, _, _ = table
     for k in range(n_terms):
-        h = _murmur(table.content, table.starts[k], table.starts[k + 1] - 1, table.kinds[k])
-        slot = h & (table.slots.size - 1)
-        while table.slots[slot] >= 0:
-            slot = (slot + 1) & (table.slots.size - 1)
-        table.slots[slot], table.hashes[slot] = k, h
+        h = _murmur(content, starts[k], starts[k + 1] - 1, np.int64(kinds[k]))
+        slot = h & (slots.size - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (slots.size - 1)
+        slots[slot], hashes[slot] = k, h
 
 
 # ---------------------------------------------------------------------- numbers to weights
 
 
 @kernel
-def count_terms(id_stops, ids, columns, indptr, indices, data):
-    """Sorted columns of each text, and how often each occurs; returns how many there are.
+def count_terms(id_stops, ids, columns, n, stops, indices, data):
+    """Sorted columns of each text, and how often each occurs, from place n on; returns the end.
 
     ``columns`` are those of all ids, -1 for one without a column; if it is empty, ids are columns.
     """
-    n = 0
     for row in range(id_stops.size):
         start = n
         for p in range(id_stops[row - 1] if row else 0, id_stops[row]):
@@ -260,7 +258,7 @@ def count_terms(id_stops, ids, columns, indptr, indices, data):
             n += indices[n] >= 0
         gap = n - start  # sorted by Shell's method: rows are short
         while gap > 1:
-            gap = max(1, 5 * gap // 11)
+            gap = 5 * gap // 11 if gap > 4 else 1
             for p in range(start + gap, n):
                 number, q = indices[p], p
                 while q >= start + gap and indices[q - gap] > number:
@@ -275,7 +273,7 @@ def count_terms(id_stops, ids, columns, indptr, indices, data):
                 indices[end], data[end] = indices[p], 1
                 end += 1
         n = end
-        indptr[row + 1] = n
+        stops[row] = n
     return n
 
 
