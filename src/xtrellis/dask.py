@@ -82,7 +82,7 @@ class DaskTrellisClassifier(TrellisClassifier):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, may_hold_out: Any = None) -> Self:
         """Train on the partitions of Dask collections.
 
         The model is the one that :class:`~xtrellis.TrellisClassifier` learns from the same rows in
@@ -228,6 +228,7 @@ def _tuple(result: Any) -> tuple[Any, ...]:
 # ---------------------------------------------------------------------- partitions
 
 _COLUMNS = ("y", "sample_weight", "may_hold_out")  # parted as the rows are
+
 
 def _partitions(X: Any, *columns: Any) -> list[list[Any]]:
     """Delayed partitions of rows, and of labels and weights that must be parted like them."""
