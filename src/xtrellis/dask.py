@@ -82,7 +82,7 @@ class DaskTrellisClassifier(TrellisClassifier):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, may_hold_out: Any = None) -> Self:
         """Train on the partitions of Dask collections.
 
         The model is the one that :class:`~xtrellis.TrellisClassifier` learns from the same rows in
@@ -94,11 +94,12 @@ class DaskTrellisClassifier(TrellisClassifier):
             Rows; the blocks of an array may be SciPy's sparse matrices.
         y : dask.array.Array or dask.dataframe.Series
             Labels, in the partitions of X.
-        sample_weight : dask.array.Array or dask.dataframe.Series, default=None
+        sample_weight, may_hold_out : dask.array.Array or dask.dataframe.Series, default=None
+            As for :meth:`TrellisClassifier.fit <xtrellis.TrellisClassifier.fit>`.
         """
         client = self._connected()
         check_versions(client)
-        parts = _partitions(X, y, sample_weight)
+        parts = _partitions(X, y, sample_weight, may_hold_out)
         futures = [client.compute(list(each)) for each in parts]
         leading = client.submit(_fit_parts, self._unfitted(), *futures, pure=False)
         try:
@@ -226,10 +227,12 @@ def _tuple(result: Any) -> tuple[Any, ...]:
 
 # ---------------------------------------------------------------------- partitions
 
+_COLUMNS = ("y", "sample_weight", "may_hold_out")  # parted as the rows are
+
 
 def _partitions(X: Any, *columns: Any) -> list[list[Any]]:
     """Delayed partitions of rows, and of labels and weights that must be parted like them."""
-    for name, each in zip(("X", "y", "sample_weight"), (X, *columns), strict=False):
+    for name, each in zip(("X", *_COLUMNS), (X, *columns), strict=False):
         if each is not None and not hasattr(each, "to_delayed"):
             raise TypeError(
                 f"{name} must be a dask.array or a dask.dataframe, got {type(each).__name__}: "
@@ -245,7 +248,7 @@ def _partitions(X: Any, *columns: Any) -> list[list[Any]]:
             )
     rows = list(np.ravel(X.to_delayed()))
     found = [rows]
-    for name, column in zip(("y", "sample_weight"), columns, strict=False):
+    for name, column in zip(_COLUMNS, columns, strict=False):
         if column is None:
             found.append([])
             continue
@@ -263,25 +266,28 @@ def _partitions(X: Any, *columns: Any) -> list[list[Any]]:
 
 
 def _fit_parts(
-    classifier: TrellisClassifier, X: list[Any], y: list[Any], weights: list[Any]
+    classifier: TrellisClassifier, X: list[Any], *columns: list[Any]
 ) -> tuple[TrellisClassifier, list[tuple[type[Warning], str]]]:
     """Fit on a worker, the blocks on all of them; the classifier, and what was warned of."""
     kept = [number for number, part in enumerate(X) if part.shape[0] > 0]
     if not kept:
         raise ValueError("X has no rows in any partition")
-    for name, parts in (("y", y), ("sample_weight", weights)):
+    for name, parts in zip(_COLUMNS, columns, strict=True):
         for number, part in enumerate(parts):
             if len(part) != X[number].shape[0]:
                 raise ValueError(
                     f"partition {number} has {X[number].shape[0]} rows, but {name} has "
                     f"{len(part)} there"
                 )
-    rows, labels = _joined("X", X, kept), _joined("y", y, kept)
-    counts = _joined("sample_weight", weights, kept) if weights else None
+    rows = _joined("X", X, kept)
+    y, weights, may_hold_out = (
+        _joined(name, parts, kept) if parts else None
+        for name, parts in zip(_COLUMNS, columns, strict=True)
+    )
     with warnings.catch_warnings(record=True) as caught, distributed.worker_client() as client:
         warnings.simplefilter("always")
         with training_on(client):
-            classifier.fit(rows, labels, counts)
+            classifier.fit(rows, y, weights, may_hold_out=may_hold_out)
     meant = [each for each in caught if issubclass(each.category, UserWarning)]
     return classifier, [(each.category, str(each.message)) for each in meant]
 

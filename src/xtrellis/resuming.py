@@ -26,6 +26,7 @@ def kept_blocks(estimator: TrellisClassifier, data: LabelledRows | None) -> Iter
     X = data.X
     arrays = [X.data, X.indices, X.indptr, np.array(X.shape)]
     arrays += [data.y_encoded, data.sample_weight, data.classes]
+    arrays += [] if data.may_hold_out is None else [data.may_hold_out]
     settings = estimator.get_params(deep=False)
     for name in ("checkpoint", "n_jobs", "verbose"):  # which change nothing
         del settings[name]
