@@ -35,7 +35,7 @@ from .learning.pruning import Pruning, prune_together
 from .learning.training import History
 from .model.model_file import SavableMixin
 from .model.weights import EdgeWeights
-from .prediction import SparseRows, TrellisModel
+from .prediction import TrellisModel
 from .selection import diagnostics
 
 Estimator = TypeVar("Estimator", bound=Any)
@@ -277,7 +277,8 @@ class TrellisPredictor(RowClassifier):
                     f"indices and values must be two lists of one length, "
                     f"got shapes {features.shape} and {data.shape}"
                 )
-            if features.size and not (features.min() >= 0 and features.max() < n_features):
+            # A negative number is a huge one without a sign.
+            if features.size and features.view(np.uint64).max() >= n_features:
                 raise ValueError(f"indices must be from 0 to {n_features - 1}")
             return classify_checked(features.astype(index_type), data)
 
@@ -286,13 +287,8 @@ class TrellisPredictor(RowClassifier):
     def _checked_row_predictor(self) -> Callable[[npt.NDArray[Any], Float32Array], Any]:
         """The same for rows that are known to be sound, with features in ascending order."""
         label_of_path = self.model_.classes[self.model_.assignment.class_of_path]
-        shape, find_paths = (1, self.n_features_in_), self.model_.path_finder()
-
-        def classify(features: npt.NDArray[Any], values: Float32Array) -> Any:
-            indptr = np.array([0, len(features)], np.int64)
-            return label_of_path[find_paths(SparseRows(indptr, features, values, shape))[0]]
-
-        return classify
+        find_path = self.model_.row_finder()
+        return lambda features, values: label_of_path[find_path(features, values)]
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each row, best first, and their probabilities.

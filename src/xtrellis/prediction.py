@@ -42,6 +42,7 @@ from .model.weights import EdgeWeights
 
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
 _SETS_SAMPLE = 2_000  # rows that sets are calibrated on, where all margins are needed
+TOO_LARGE = "margins must be finite: the weights or the rows are too large"
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
 
 
@@ -157,6 +158,27 @@ class TrellisModel:
         )
         return np.concatenate(found)
 
+    def row_finder(self) -> Callable[[npt.NDArray[Any], Float32Array], int]:
+        """Function that finds the path of one row, given its features and their values."""
+        find, shape = self.path_finder(), (1, self.weights.n_features)
+        if not self.is_lazy or self.centroids is not None:
+            return lambda features, values: find(SparseRows.one(features, values, shape))[0]
+        from .kernels import lazy
+
+        arguments = self._search_arguments
+
+        def search(features: npt.NDArray[Any], values: Float32Array) -> int:
+            indptr, found = np.array([0, len(features)]), np.array([[-1]])
+            numbers = np.empty((2, 1, 1))
+            lazy.k_best(
+                indptr, features, values, *arguments, found, numbers[0], numbers[1], indptr[1:]
+            )
+            if found[0, 0] < 0:
+                raise ValueError(TOO_LARGE)
+            return int(found[0, 0])
+
+        return search
+
     def path_finder(self) -> Callable[[Any], IntArray]:
         """Function that finds the paths of rows: lazily, or in one kernel, or step by step."""
         if self.is_lazy:
@@ -195,6 +217,13 @@ class TrellisModel:
         """Number of vertices whose margins the k best paths of each row need."""
         return self._search(X, k)[3]
 
+    @cached_property
+    def _search_arguments(self) -> tuple[Any, ...]:
+        """What the search takes of the model."""
+        graph = self.trellis.arrays
+        shape = graph.slice_width, graph.digits, graph.path_counts
+        return self.weights.arrays, *shape, *search_settings(self.loss, self.trellis)
+
     def _search(self, X: Any, k: int) -> tuple[IntArray, Any, Any, IntArray]:
         """Run the search of ``kernels.lazy``."""
         from .kernels import lazy
@@ -206,16 +235,14 @@ class TrellisModel:
             X.indptr,
             X.indices,
             X.data,
-            self.weights.arrays,
-            self.trellis.arrays,
-            *self._search_settings,
+            *self._search_arguments,
             paths,
             costs,
             logs,
             opened,
         )
         if n_rows and paths.min() < 0:
-            raise ValueError("margins must be finite: the weights or the rows are too large")
+            raise ValueError(TOO_LARGE)
         return paths, costs, logs, opened
 
     @cached_property
@@ -420,6 +447,13 @@ class SparseRows:
         within = slice(X.indptr[row], X.indptr[row + 1])
         indptr = np.array([0, within.stop - within.start], np.int64)
         return cls(indptr, X.indices[within], X.data[within], (1, X.shape[1]))
+
+    @classmethod
+    def one(
+        cls, features: npt.NDArray[Any], values: Float32Array, shape: tuple[int, int]
+    ) -> SparseRows:
+        """A row of given features and values."""
+        return cls(np.array([0, len(features)], np.int64), features, values, shape)
 
     def matrix(self) -> Any:
         """The same as a SciPy matrix."""

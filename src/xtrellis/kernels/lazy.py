@@ -23,16 +23,28 @@ _HIGHEST = 2.0**46  # of a rounded cost: sixty of them add up without error
 
 
 @part(fastmath=FIXED)
+def _score(margin, scale, power):
+    """Z of an edge: ``scale f``, or ``-scale max(0, 1 - f)^power``."""
+    short = max(np.float32(1) - margin, np.float32(0))
+    z = -short * short * scale
+    z *= short if power == 3 else np.float32(1)
+    return margin * scale if power == 0 else z
+
+
+@part(fastmath=FIXED)
+def _rounded(cost):
+    """A cost as a whole multiple of 1 / RESOLUTION, and within its limits."""
+    return min(max(np.floor(cost * RESOLUTION + 0.5), 0.0), _HIGHEST)
+
+
+@part(fastmath=FIXED)
 def vertex_costs(margins, n, scale, power, normalisation, scores, powers, costs, at):
     """Costs ``normalisation log sum_s exp(z_s) - z_e`` of a vertex's edges, into ``costs[at:]``.
 
-    z is ``scale f``, or ``-scale max(0, 1 - f)^power``. Returns the log of the sum.
+    Returns the log of the sum.
     """
     for j in range(n):
-        short = max(np.float32(1) - margins[j], np.float32(0))
-        z = -short * short * scale
-        z *= short if power == 3 else np.float32(1)
-        scores[j] = margins[j] * scale if power == 0 else z
+        scores[j] = _score(margins[j], scale, power)
     top = np.float32(-3e38)
     for j in range(n):
         top = max(top, scores[j])
@@ -49,8 +61,7 @@ def vertex_costs(margins, n, scale, power, normalisation, scores, powers, costs,
     log_sum = np.float64(top) + np.float64(_log((total + second) + (third + fourth)))
     norm = normalisation * log_sum
     for j in range(n):
-        cost = np.floor((norm - np.float64(scores[j])) * RESOLUTION + 0.5)
-        costs[at + j] = min(max(cost, 0.0), _HIGHEST)
+        costs[at + j] = _rounded(norm - np.float64(scores[j]))
     return log_sum
 
 
@@ -122,7 +133,9 @@ def k_best(
     indices,
     data,
     w,
-    graph,
+    width,
+    digits,
+    counts,
     scales,
     power,
     normalisation,
@@ -134,12 +147,12 @@ def k_best(
     """The k cheapest paths of every row, cheapest first, with their costs.
 
     Vertices of the last slice have one edge, whose margin does not depend on the row: a path that
-    reaches one is complete. ``scales`` holds one over the temperature of the source and of each
+    reaches one is complete. ``width``, ``digits`` and ``counts`` are b, A and T of the trellis;
+    ``scales`` holds one over the temperature of the source and of each
     slice; ``path_logs`` takes the log-probability of each path as a product of softmaxes,
     ``n_opened`` the number of vertices whose margins were computed.
     """
     k = paths.shape[1]
-    width, digits, counts = graph.slice_width, graph.digits, graph.path_counts
     last_slice = digits.size - 1
     vertex_starts, column_starts, bias = w.vertex_starts, w.column_starts, w.bias
     slots, homes, table = w.slots, w.homes, w.table
@@ -157,11 +170,10 @@ def k_best(
     log_sums = np.empty(n_vertices)
     visits, opened = np.zeros(n_vertices, np.int64), np.empty(n_vertices, np.int64)
     exit_costs, exit_logs = np.empty(digits[-1]), np.empty(digits[-1])  # of the last slice
-    for v in range(digits[-1]):
-        margins[0] = bias[column_starts[vertex_starts[1 + last_slice * width + v]]]
-        exit_logs[v] = vertex_costs(
-            margins, 1, scales[-1], power, normalisation, scores, powers, exit_costs, v
-        )
+    for v in range(digits[-1]):  # one edge each: the log of the sum is its z
+        margin = bias[column_starts[vertex_starts[1 + last_slice * width + v]]]
+        exit_logs[v] = np.float64(_score(margin, scales[-1], power))
+        exit_costs[v] = _rounded(normalisation * exit_logs[v] - exit_logs[v])
     # A vertex is reached by at most k open paths, and each is the beginning of a path of its own.
     n_most = 1 + min(k * n_vertices, counts[0] * digits.size)
     spent, logs = np.empty(n_most), np.empty(n_most)  # of open paths: cost, log-probability

@@ -40,8 +40,6 @@ class WeightArrays(NamedTuple):
         The edge that each column stands for.
     bias : ndarray of float32
         One per column.
-    feature_starts : ndarray of int64, shape (n_blocks + 1,)
-        First feature of each block, counted through all blocks.
     entry_starts : ndarray of int64
         First entry of each feature of a block.
     columns : ndarray of uint16
@@ -59,7 +57,6 @@ class WeightArrays(NamedTuple):
     column_starts: IntArray
     edges: IntArray
     bias: Float32Array
-    feature_starts: IntArray
     entry_starts: IntArray
     columns: npt.NDArray[np.uint16]
     values: Float32Array
@@ -205,7 +202,7 @@ class EdgeWeights:
     @property
     def nbytes(self) -> int:
         """Memory of all arrays, the directory included."""
-        return sum(array.nbytes for array in (*self.arrays, self.features))
+        return sum(array.nbytes for array in (*self.arrays, self.feature_starts, self.features))
 
     @cached_property
     def arrays(self) -> WeightArrays:
@@ -245,7 +242,6 @@ class EdgeWeights:
             self.column_starts,
             self.edges,
             self.bias,
-            self.feature_starts,
             self.entry_starts,
             self.columns,
             self.values,
