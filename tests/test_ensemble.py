@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from sklearn.base import clone
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -356,6 +357,22 @@ def test_unsound_files_are_refused(fitted, tmp_path):
         (tmp_path / "cut").write_bytes(whole[:cut])
         with pytest.raises(ModelFileError, match="cut: "):
             load_model(tmp_path / "cut")
+
+
+def test_labels_are_those_of_the_largest_mean_probability():
+    """Also of rows that the trellises disagree about; and one row at a time."""
+    X, y = make_blobs(600, 8, centers=30, cluster_std=3.0, random_state=0)
+    ensemble = TrellisEnsemble(TrellisClassifier(4, C=1.0), random_state=0).fit(X, y)
+    singles = np.stack([each.predict(X) for each in ensemble.estimators_])
+    differ = (singles != singles[0]).any(axis=0)
+    assert 10 < differ.sum() < 590
+    expected = ensemble.predict_top_k(X, 1)[0][:, 0]
+    np.testing.assert_array_equal(ensemble.predict(X), expected)
+    classify = ensemble.row_predictor()
+    found = [classify(np.arange(8), row) for row in X[:100]]
+    np.testing.assert_array_equal(found, expected[:100])
+    with pytest.raises(ValueError, match="from 0 to 7"):
+        classify([8], [1.0])
 
 
 # ---------------------------------------------------------------------- texts

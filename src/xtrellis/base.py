@@ -267,22 +267,7 @@ class TrellisPredictor(RowClassifier):
         """
         now = copy.copy(self)
         check_is_fitted(now)
-        n_features, classify_checked = now.n_features_in_, now._checked_row_predictor()
-        index_type: Any = np.int32 if n_features <= 2**31 else np.int64
-
-        def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
-            features, data = np.asarray(indices, np.int64), np.asarray(values, np.float32)
-            if features.ndim != 1 or features.shape != data.shape:
-                raise ValueError(
-                    f"indices and values must be two lists of one length, "
-                    f"got shapes {features.shape} and {data.shape}"
-                )
-            # A negative number is a huge one without a sign.
-            if features.size and features.view(np.uint64).max() >= n_features:
-                raise ValueError(f"indices must be from 0 to {n_features - 1}")
-            return classify_checked(features.astype(index_type), data)
-
-        return classify
+        return checked_row(now._checked_row_predictor(), now.n_features_in_)
 
     def _checked_row_predictor(self) -> Callable[[npt.NDArray[Any], Float32Array], Any]:
         """The same for rows that are known to be sound, with features in ascending order."""
@@ -434,6 +419,27 @@ def accuracy_on(
     if not weights.any():
         raise ValueError("sample_weight is zero for every row: no row is left to measure on")
     return lambda encoded: float(np.average(encoded == truth, weights=weights))
+
+
+def checked_row(
+    classify_checked: Callable[[npt.NDArray[Any], Float32Array], Any], n_features: int
+) -> Callable[[npt.ArrayLike, npt.ArrayLike], Any]:
+    """Function that checks the features and values of one row before it is classified."""
+    index_type: Any = np.int32 if n_features <= 2**31 else np.int64
+
+    def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
+        features, data = np.asarray(indices, np.int64), np.asarray(values, np.float32)
+        if features.ndim != 1 or features.shape != data.shape:
+            raise ValueError(
+                f"indices and values must be two lists of one length, "
+                f"got shapes {features.shape} and {data.shape}"
+            )
+        # A negative number is a huge one without a sign.
+        if features.size and features.view(np.uint64).max() >= n_features:
+            raise ValueError(f"indices must be from 0 to {n_features - 1}")
+        return classify_checked(features.astype(index_type), data)
+
+    return classify
 
 
 def check_feature_names(estimator: Any) -> None:

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._arrays import IntArray, canonical_csr
+from ._arrays import Float32Array, IntArray, canonical_csr
 from ._checks import check_integer, check_jobs, check_pruning, clamped_k
 from ._memory import empty_table
 from ._nested import DefaultEstimatorMixin
@@ -35,13 +35,14 @@ from .base import (
     accuracy_on,
     built_aside,
     check_feature_names,
+    checked_row,
 )
 from .classifier import TrellisClassifier
 from .decoding.confidence import N_BEST
 from .learning.checkpoint import emptying_later, in_subfolder
 from .learning.pruning import Pruning, prune_together
 from .model.weights import EdgeWeights
-from .prediction import TrellisModel
+from .prediction import SparseRows, TrellisModel
 
 Floats = npt.NDArray[np.float64]
 
@@ -185,12 +186,35 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         ``otherwise`` stands for it where no class is as likely as ``min_probability``, if given.
         """
         now, rows = self._checked_rows(X)
-        encoded, shares = now._best(now._models(), rows, 1)
-        labels = now.classes_[encoded[:, 0]]
         if min_probability is None:
             check_otherwise(otherwise)
-            return labels
+            return now.classes_[now._classify(now._models(), rows)]
+        encoded, shares = now._best(now._models(), rows, 1)
+        labels = now.classes_[encoded[:, 0]]
         return answered(labels, shares[:, 0], min_probability, otherwise)
+
+    def row_predictor(self) -> Callable[[npt.ArrayLike, npt.ArrayLike], Any]:
+        """Function that classifies one sparse row at a time, without the checks of ``predict``.
+
+        See :meth:`TrellisClassifier.row_predictor`.
+        """
+        now = copy.copy(self)
+        check_is_fitted(now)
+        return checked_row(now._checked_row_predictor(), now.n_features_in_)
+
+    def _checked_row_predictor(self) -> Callable[[npt.NDArray[Any], Float32Array], Any]:
+        """The same for rows that are known to be sound, with features in ascending order."""
+        models, shape = self._models(), (1, self.n_features_in_)
+        finders = [(model.row_finder(), model.assignment.class_of_path) for model in models]
+
+        def classify(features: npt.NDArray[Any], values: Float32Array) -> Any:
+            named = {int(class_of[find(features, values)]) for find, class_of in finders}
+            if len(named) == 1:
+                return self.classes_[named.pop()]
+            row = canonical_csr(SparseRows.one(features, values, shape).matrix())
+            return self.classes_[self._best(models, row, 1)[0][0, 0]]
+
+        return classify
 
     def predict_set(self, X: Any, coverage: float = 0.9, **options: Any) -> Any:
         """Not for ensembles: each trellis holds out rows of its own, so none are left for all."""
@@ -245,8 +269,17 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         return [member.model_ for member in self.estimators_]
 
     def _classify(self, models: Sequence[TrellisModel], rows: Any) -> IntArray:
-        """Numbers of the best classes of checked rows."""
-        return self._best(models, rows, 1)[0][:, 0]
+        """Numbers of the best classes of checked rows.
+
+        A class that is the best of every trellis has the largest mean: only rows that the trellises
+        disagree about need their probabilities.
+        """
+        n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
+        best = np.stack([model.classify(rows, n_jobs) for model in models])
+        unsure = np.flatnonzero((best != best[0]).any(axis=0))
+        if len(unsure):
+            best[0, unsure] = self._best(models, canonical_csr(rows[unsure]), 1)[0][:, 0]
+        return best[0]
 
     def _best(self, models: Sequence[TrellisModel], rows: Any, k: int) -> tuple[IntArray, Floats]:
         """The k best classes of checked rows, and their mean probabilities."""
