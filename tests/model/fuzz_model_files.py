@@ -97,6 +97,9 @@ def models():
         "ensemble": TrellisEnsemble(TrellisClassifier(4), 2, random_state=0),
     }
     found = {name: model.fit(X, names[y]) for name, model in single.items()}
+    many = rng.random((600, N_FEATURES)), np.arange(600) % N_CLASSES
+    found["sets"] = TrellisClassifier(4, C=1.0, calibration=0.3, random_state=0).fit(*many)
+    assert found["sets"].model_.conformal is not None
     found["numbered"] = TrellisClassifier(4, random_state=0).fit(X, y)
     for name in ("local", "paper", "ltls", "ensemble"):
         found[f"{name}, pruned"] = copy.deepcopy(found[name]).prune(threshold=0.05)
@@ -262,7 +265,14 @@ def use(path, draw):
         lambda: model.predict_proba(X),
     ]
     if hasattr(model, "row_predictor"):
-        steps.append(lambda: model.row_predictor()(X[0].indices, X[0].data))
+        row = (X[0],) if hasattr(model, "features_") else (X[0].indices, X[0].data)
+        steps.append(lambda: model.row_predictor()(*row))
+    inside = getattr(model, "classifier_", model)
+    parts = getattr(inside, "estimators_", [inside])
+    if not any(part.model_.weights.nonlinear for part in parts):
+        steps.append(lambda: model.explain(X[0]))
+    if parts[0].model_.conformal is not None and parts[0] is inside:
+        steps.append(lambda: model.predict_set(X, 0.9))
     if draw.random() < 0.1:
         steps += [lambda: model.prune(threshold=0.05).predict(X), lambda: model.save(path)]
         steps.append(lambda: load_model(path).predict(X))
