@@ -81,7 +81,10 @@ def compare(name: str, texts: list[str]) -> None:
                 for each in (ours, theirs)
             ]
             fit, transform = ([best_time(own[i], 3) for own in calls] for i in range(2))
-            one = one_by_one(ours.row, texts), one_by_one(lambda t, o=theirs: o.transform([t]), texts)
+            one = (
+                one_by_one(ours.row, texts),
+                one_by_one(lambda t, o=theirs: o.transform([t]), texts),
+            )
             print(
                 f"{name:17} {kind:15} {way:11} {len(texts):7,}   "
                 + "   ".join(
