@@ -72,7 +72,5 @@ def test_nothing_heavy_is_imported(tmp_path):
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(
-        command, input="old burn\n", capture_output=True, text=True, env=os.environ
-    )
+    done = subprocess.run(command, input="old burn\n", capture_output=True, text=True)
     assert done.stdout == "burn\n[]\n", done.stderr
