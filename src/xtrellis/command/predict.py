@@ -61,7 +61,7 @@ def predict(
     else:
         check_output(output, model, rows)
     _check_answers(top_k, proba, min_probability, coverage, otherwise, json)
-    loaded = load(model, jobs)
+    loaded = load(model, jobs, quickly=coverage is None)
     if not json:
         check_plain_labels(model, loaded.classes_)
     k = min(top_k, len(loaded.classes_))

@@ -41,10 +41,16 @@ class TrainingData:
     first_feature: int | None = None
 
 
-def load(model: Path, jobs: int) -> Any:
-    """Load a model, to predict with so many threads."""
+def load(model: Path, jobs: int, quickly: bool = False) -> Any:
+    """Load a model, to predict with so many threads; with ``quickly``, only what that takes."""
     from ..model.model_file import load_model
 
+    if quickly:
+        from .quick import load_quickly
+
+        quick = load_quickly(model, jobs)
+        if quick is not None:
+            return quick
     loaded = load_model(model)
     getattr(loaded, "classifier_", loaded).n_jobs = jobs
     return loaded

@@ -72,11 +72,12 @@ class TextFeatures:
                     if min_df == 1
                     else f"no term occurs in min_df={min_df} texts: lower it"
                 )
+        self._weigh(counts)
         return self._matrix(counts)
 
     def transform(self, texts: list[str]) -> Any:
         """Features of texts."""
-        return self._matrix(self._count(texts))
+        return self._matrix(self.weighted(texts))
 
     def row(self, text: str) -> tuple[npt.NDArray[np.int32], Float32Array]:
         """Features of one text: columns and values, without the cost of making a SciPy matrix.
@@ -86,9 +87,14 @@ class TextFeatures:
         >>> features.row("wine, more wine")
         (array([2], dtype=int32), array([1.], dtype=float32))
         """
-        counts = self._count([text])
-        self._weigh(counts)
+        counts = self.weighted([text])
         return counts.indices, counts.data
+
+    def weighted(self, texts: list[str]) -> TermCounts:
+        """Features of texts as plain arrays."""
+        counts = self._count(texts)
+        self._weigh(counts)
+        return counts
 
     def _count(self, texts: list[str]) -> TermCounts:
         """Number of times each term occurs in each text."""
@@ -111,7 +117,6 @@ class TextFeatures:
         """Weighted counts as a CSR matrix."""
         from scipy import sparse
 
-        self._weigh(counts)
         shape = len(counts.indptr) - 1, self.n_columns
         matrix = sparse.csr_matrix((counts.data, counts.indices, counts.indptr), shape)
         matrix.has_canonical_format = True

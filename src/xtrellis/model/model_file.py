@@ -84,17 +84,28 @@ def load_model(path: PathLike, *, verify: bool = True, mmap: bool = False) -> An
         ...
     FileNotFoundError: [Errno 2] No such file or directory: 'nothing.here'
     """
+    with reading(path, verify, mmap) as (facts, unpacker):
+        model = unpacker.unpack(facts, "")
+        unpacker.check_all_used()
+        if not isinstance(model, SavableMixin) or not model.__sklearn_is_fitted__():
+            raise ModelFileError("it holds no fitted model")
+        return model
+
+
+@contextlib.contextmanager
+def reading(
+    path: PathLike, verify: bool = True, mmap: bool = False
+) -> Iterator[tuple[Facts, Unpacker]]:
+    """Facts about the model in a file, and what makes parts of it again.
+
+    Errors in between are those of a file that is not sound.
+    """
     with _refusing(path), open(path, "rb") as file:
         arrays, metadata = read_file(file, mmap)
         facts = _checked_facts(metadata)
         if verify and facts["checksum"] != checksum(arrays, facts):
             raise ModelFileError("its checksum is wrong: the file was altered or damaged")
-        unpacker = Unpacker(arrays)
-        model = unpacker.unpack(facts["model"], "")
-        unpacker.check_all_used()
-        if not isinstance(model, SavableMixin) or not model.__sklearn_is_fitted__():
-            raise ModelFileError("it holds no fitted model")
-        return model
+        yield facts["model"], Unpacker(arrays)
 
 
 class SavableMixin:

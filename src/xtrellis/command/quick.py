@@ -1,0 +1,84 @@
+"""A model file as prediction needs it, loaded without scikit-learn.
+
+Importing scikit-learn's base classes, which our estimators have, takes longer than everything else
+that classifies a line of text: it imports ``scipy.stats`` and, if it is there, pandas. So the
+command takes the trained trellis and the text features out of the file, and asks them itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ..data.text_features import TextFeatures
+    from ..prediction import TrellisModel
+
+_SINGLE = ("TrellisClassifier", "LTLSClassifier")
+_FEW = 64  # rows: to classify them takes less time than to import what more threads need
+
+
+def load_quickly(path: Path, jobs: int) -> QuickModel | None:
+    """Model for prediction; None if it is one that only its estimator can answer for."""
+    from ..model.model_file import reading
+
+    with reading(path) as (facts, unpacker):
+        name, features = "", None
+        if facts["type"] == "TrellisTextClassifier":
+            text = facts["parts"]
+            features = unpacker.unpack(text["features"], "features")
+            name, facts = "classifier.", text["classifier"]
+        if facts["type"] not in _SINGLE:
+            return None
+        parts = facts["parts"]
+        model = unpacker.unpack(parts["model"], f"{name}model")
+        model.check()
+        if features is not None and features.n_columns != model.weights.n_features:
+            raise ValueError("the text features do not suit the weights")
+        return QuickModel(model, features, parts.get("first_feature"), jobs)
+
+
+class QuickModel:
+    """A trained trellis that answers as its estimator does."""
+
+    def __init__(
+        self,
+        model: TrellisModel,
+        features: TextFeatures | None,
+        first_feature: int | None,
+        jobs: int,
+    ) -> None:
+        self._model, self._jobs = model, jobs
+        self.classes_ = model.classes
+        self.n_features_in_ = model.weights.n_features
+        if features is not None:
+            self.features_ = features
+        if first_feature is not None:
+            self.first_feature_ = first_feature
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Most likely class of each row or text."""
+        if hasattr(self, "features_") and len(X) <= _FEW:
+            from ..prediction import SparseRows
+
+            counts = self.features_.weighted(X)
+            shape = len(X), self.n_features_in_
+            rows = SparseRows(counts.indptr, counts.indices, counts.data, shape)
+            paths = self._model.path_finder()(rows)
+            return self.classes_[self._model.assignment.class_of_path[paths]]
+        return self.classes_[self._model.classify(self._matrix(X), self._jobs)]
+
+    def predict_top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """The k best classes of each row or text, best first, and their probabilities."""
+        import numpy as np
+
+        encoded, log_p = self._model.top_k(self._matrix(X), k)
+        return self.classes_[encoded], np.exp(log_p)
+
+    def _matrix(self, X: Any) -> Any:
+        from .._arrays import canonical_csr
+
+        return canonical_csr(self.features_.transform(X) if hasattr(self, "features_") else X)
