@@ -93,12 +93,25 @@ def test_wider_slices_are_kept_where_they_gain(monkeypatch, rows):
     monkeypatch.setattr(choosing, "_try_out", try_out)
     monkeypatch.setattr(choosing, "_climb", lambda contest: None)
     monkeypatch.setattr(choosing, "WIDER", (15 / 8,))
-    monkeypatch.setattr(fitting, "select_settings", select)
+    monkeypatch.setattr(fitting, "choose_settings", select)
     with pytest.raises(EnoughError):
         TrellisClassifier(random_state=0).fit(*rows)
     assert tried == [8, 8, 15]
     candidate, selection = chosen[0]
     assert candidate.trial.slice_width == selection.slice_width == 15
+
+
+def test_many_rows_are_tried_on_a_part_of_the_classes(monkeypatch, rows, fitted):
+    """Settings of the sample; a model of all classes, with the width in proportion."""
+    monkeypatch.setattr(choosing, "_MANY_ROWS", 1_100)
+    clf = TrellisClassifier(random_state=0).fit(*rows)
+    chosen = clf.selection_
+    assert 30 < chosen.n_classes < 45
+    assert fitted.selection_.n_classes == 60
+    assert chosen.trials[0].slice_width == 7  # the default for so few
+    assert chosen.slice_width == clf.trellis_.slice_width >= 8
+    assert len(clf.classes_) == 60
+    assert clf.score(*rows) > fitted.score(*rows) - 0.02
 
 
 def test_a_width_that_was_asked_for_stays(rows):

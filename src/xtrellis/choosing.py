@@ -5,7 +5,7 @@ The candidates, and the rule by which one is taken, are in ``selection.settings`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from .learning.rows import TrainingRows, prepare_rows
 from .learning.training import Report, TrainedEdges, train_before, train_edges
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
+from .selection.default_width import default_slice_width
 from .selection.settings import (
     FIRST_C,
     HIGHER,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from .fitting import LabelledRows
 
 _ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
+_MANY_ROWS = 20_000  # settings are tried on no more, nor on more values than
+_MANY_VALUES = 1_000_000
 _ROUGH = 5  # times the tolerance, for trials
 _FLOOR = 0.01  # of a block's largest weight: smaller ones are dropped when the block is finished
 
@@ -54,6 +57,7 @@ class Engine:
     trellis: Trellis
     sample: LabelledRows  # some of the held-out rows
     seed: int
+    assignments: dict[Any, PathAssignment] = field(default_factory=dict)  # those made so far
 
     @property
     def chooses(self) -> bool:
@@ -85,10 +89,52 @@ class Engine:
         """Which class is which path."""
         from .fitting import assign_paths
 
-        # Rows held out must not influence which classes are neighbours of theirs, either.
-        inside = self.data[~self.held_out]
-        rng = np.random.RandomState(self.seed)
-        return assign_paths(self.estimator, self.trellis, inside, rng, order)
+        if order not in self.assignments:
+            # Rows held out must not influence which classes are neighbours of theirs, either.
+            inside = self.data[~self.held_out]
+            rng = np.random.RandomState(self.seed)
+            self.assignments[order] = assign_paths(self.estimator, self.trellis, inside, rng, order)
+        return self.assignments[order]
+
+    def with_trellis(self, trellis: Trellis) -> Engine:
+        """The same on another graph."""
+        same = trellis.slice_width == self.trellis.slice_width
+        return self if same else replace(self, trellis=trellis, assignments={})
+
+    def on_a_sample(self) -> Engine:
+        """The same on some of the classes with all their rows, if there are many rows.
+
+        Classes are taken by runs of neighbours: what makes them hard to tell apart, their likeness,
+        is then as in the whole. (Of classes taken at random, other settings are the best.)
+        """
+        y_encoded, n_classes = self.data.y_encoded, self.trellis.n_classes
+        share = min(_MANY_ROWS / len(y_encoded), _MANY_VALUES / max(self.data.X.nnz, 1))
+        if share >= 1 or len(self.orders) == 1:
+            return self
+        by_path = np.argsort(self.assignment(self.orders[0]).path_of_class)
+        runs = np.array_split(by_path, self.trellis.slice_width)
+        order = np.random.RandomState(self.seed).permutation(len(runs))
+        by_run = np.concatenate([runs[i] for i in order])
+        n_rows = np.cumsum(np.bincount(y_encoded, minlength=n_classes)[by_run])
+        classes = np.sort(by_run[: max(2, np.searchsorted(n_rows, share * len(y_encoded)))])
+        new_number = np.full(n_classes, -1)
+        new_number[classes] = np.arange(len(classes))
+        taken = new_number[y_encoded] >= 0
+        rows, held_out = self.data[taken], self.held_out[taken]
+        rows = replace(
+            rows, y_encoded=new_number[rows.y_encoded], classes=self.data.classes[classes]
+        )
+        trellis = Trellis(len(classes), default_slice_width(len(classes)))
+        if self.estimator.slice_width is not None:
+            trellis = Trellis(len(classes), min(self.trellis.slice_width, len(classes)))
+        return replace(
+            self,
+            data=rows,
+            held_out=held_out,
+            trellis=trellis,
+            sample=rows[np.flatnonzero(held_out)],
+            assignments={},
+        )
 
     def rows(
         self, assignment: PathAssignment, held_out: npt.NDArray[np.bool_] | None = None
@@ -155,8 +201,44 @@ class Contest:
 
     def selection(self) -> Selection:
         """What was chosen, and all that was tried."""
-        best = self.best.trial
-        return Selection(best.order, best.C, best.slice_width, tuple(self.trials))
+        best, trellis = self.best.trial, self.best.engine.trellis
+        return Selection(
+            best.order, best.C, best.slice_width, trellis.n_classes, tuple(self.trials)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The settings to train with.
+
+    ``before`` are weights with these settings, trained without the held-out rows, if there are any
+    yet.
+    """
+
+    engine: Engine
+    assignment: PathAssignment
+    learner: Learner
+    before: EdgeWeights | None = None
+    selection: Selection | None = None
+
+
+def choose_settings(engine: Engine) -> Choice:
+    """The best settings, or the first if there is nothing to choose, or too few rows to do it."""
+    if not engine.chooses:
+        return Choice(engine, engine.assignment(engine.orders[0]), engine.learner)
+    small = engine.on_a_sample()
+    if len(small.sample.y_encoded) < _ENOUGH:
+        small = engine
+    best, selection = select_settings(small)
+    if small is engine:
+        model = best.model
+        return Choice(best.engine, model.assignment, best.learner, model.weights, selection)
+    times = best.trial.slice_width / small.trellis.slice_width
+    width = int(times * engine.trellis.slice_width)
+    engine = engine.with_trellis(Trellis(engine.trellis.n_classes, width))
+    selection = replace(selection, slice_width=width)
+    assignment = engine.assignment(selection.order)
+    return Choice(engine, assignment, best.learner, None, selection)
 
 
 def select_settings(engine: Engine) -> tuple[Candidate, Selection]:
@@ -190,7 +272,7 @@ def _widen(contest: Contest, engine: Engine) -> None:
     """Take wider slices while held-out rows clearly gain."""
     for width in engine.wider:
         narrow = contest.best
-        wide = replace(engine, trellis=Trellis(engine.trellis.n_classes, width))
+        wide = engine.with_trellis(Trellis(engine.trellis.n_classes, width))
         order, C = narrow.trial.order, narrow.trial.C
         trial = contest.enter(wide, wide.assignment(order), order, C)
         if not is_worth_it(trial, narrow.trial, contest.n_rows):

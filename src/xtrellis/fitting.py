@@ -33,7 +33,7 @@ from ._checks import (
     weighted,
 )
 from ._progress import training_progress
-from .choosing import Engine, select_settings
+from .choosing import Engine, choose_settings
 from .decoding.losses import get_loss
 from .decoding.reranking import centroids_of
 from .graph.assignment import (
@@ -274,19 +274,15 @@ def _train_and_calibrate(
     """Train on all rows, with settings that suit weights trained without the held-out rows."""
     sample = data[rng.permutation(np.flatnonzero(held_out))[:_HELD_OUT_SAMPLE]]
     engine = Engine(estimator, learner, data, held_out, trellis, sample, seed=rng.randint(2**31))
-    selection, before = None, None
-    if engine.chooses:
-        chosen, selection = select_settings(engine)
-        engine, model, learner = chosen.engine, chosen.model, chosen.learner
-        before = model.weights
-        rows = engine.rows(model.assignment, np.zeros_like(held_out))  # all are trained on
-    else:
-        assignment = engine.assignment(engine.orders[0])
-        rows = engine.rows(assignment)
+    choice = choose_settings(engine)
+    engine, before = choice.engine, choice.before
+    # All rows are trained on; the held-out ones last, if there are no weights without them yet.
+    outside = held_out if before is None else np.zeros_like(held_out)
     with training_progress(estimator.verbose) as report:
-        trained = engine.train(rows, learner, report)
-    if before is None:
-        model, before = engine.model(assignment, trained.weights), trained.before
+        rows = engine.rows(choice.assignment, outside)
+        trained = engine.train(rows, choice.learner, report)
+    before = trained.before if before is None else before
+    model = engine.model(choice.assignment, trained.weights)
     threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
     loss = float("nan")
     if before is not None:
@@ -305,7 +301,7 @@ def _train_and_calibrate(
             centroids = replace(centroids, strength=judged.centroids.strength)
             model = replace(model, centroids=centroids)
     model = replace(model, weights=stored(estimator, trained.weights.above(threshold)))
-    return FittedTrellis(model, trained.history, loss, selection)
+    return FittedTrellis(model, trained.history, loss, choice.selection)
 
 
 def _train_by_epochs(

@@ -42,11 +42,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Selection:
-    """The settings that were chosen, and all that were tried."""
+    """The settings that were chosen, and all that were tried.
+
+    Trials may be of some of the classes only, ``n_classes`` of them, with narrower slices.
+    """
 
     order: str
     C: float
     slice_width: int
+    n_classes: int
     trials: tuple[Trial, ...]
 
 
