@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
 _MANY_ROWS = 20_000  # settings are tried on no more, nor on more values than
 _MANY_VALUES = 1_000_000
-_ROUGH = 5  # times the tolerance, for trials
+_ROUGH = 2  # times the tolerance, for trials
 _FLOOR = 0.01  # of a block's largest weight: smaller ones are dropped when the block is finished
 
 
@@ -285,7 +285,7 @@ def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -
     """Train with these settings, without the held-out rows."""
     assert isinstance(engine.learner, LinearSVM)
     learner = replace(engine.learner, C=C)
-    # A rougher solution ranks the settings as well, in two thirds of the time.
+    # A rougher solution ranks the settings as well, in less time.
     rough = replace(learner, tolerance=_ROUGH * learner.tolerance)
     weights = engine.train_before(engine.rows(assignment), rough)
     model, _ = calibrated(engine.estimator, engine.model(assignment, weights), engine.sample)
