@@ -60,8 +60,8 @@ class Conformal:
 
     def __post_init__(self) -> None:
         check_shape("quantiles", self.quantiles, LEVELS.shape)
-        if self.n_rows < 1 or not np.isfinite(self.quantiles).all():
-            raise ValueError("quantiles must be finite, of one row or more")
+        if self.n_rows < ENOUGH or not np.isfinite(self.quantiles).all():
+            raise ValueError(f"quantiles must be finite, of at least {ENOUGH} rows")
         if (np.diff(self.quantiles) < 0).any():
             raise ValueError("quantiles must not fall")
 
