@@ -81,7 +81,7 @@ class AnswersMixin:
     def _number_of(self: Any, label: Any) -> int:
         """Number of a class, or an error that names the label."""
         found = np.flatnonzero(self.classes_ == label)
-        if len(found) != 1:
+        if len(found) == 0:
             raise ValueError(f"label must be one of classes_, got {label!r}")
         return int(found[0])
 

@@ -294,7 +294,7 @@ def _train_and_calibrate(
         judged = with_fitted_loss(estimator, judged, sample)
         judged = with_centroids(estimator, judged, data[~held_out], sample)
         judged, loss = calibrated(estimator, judged, sample, measure_held_out_loss)
-        sets = with_sets(judged, sample).conformal
+        sets = with_sets(judged, sample, estimator.n_jobs).conformal
         model = replace(model, loss=judged.loss, calibration=judged.calibration, conformal=sets)
         if judged.centroids is not None:
             centroids = centroids_of(data.X, data.y_encoded, model.n_classes)
@@ -353,7 +353,7 @@ def _train_by_epochs(
     with training_progress(estimator.verbose) as report:
         losses, seconds = run_epochs(blocks.step, n_epochs, partial(stop, report=report))
     history = History(losses, seconds, validation_accuracy=accuracies)
-    model = with_sets(best[0], outside) if estimator.calibration else best[0]
+    model = with_sets(best[0], outside, estimator.n_jobs) if estimator.calibration else best[0]
     return FittedTrellis(model, history, best[1])
 
 

@@ -119,11 +119,11 @@ def with_fitted_loss(
     return replace(model, loss=calibration.fit_softmax(model.trellis, *rows, estimator.n_jobs))
 
 
-def with_sets(model: TrellisModel, data: LabelledRows) -> TrellisModel:
+def with_sets(model: TrellisModel, data: LabelledRows, n_jobs: int | None = None) -> TrellisModel:
     """The model with sets of classes calibrated on rows that its weights were trained without."""
     if len(data.y_encoded) == 0:
         return model
-    return model.with_sets(data.X, data.y_encoded, data.sample_weight)
+    return model.with_sets(data.X, data.y_encoded, data.sample_weight, n_jobs)
 
 
 # ---------------------------------------------------------------------- small weights

@@ -374,14 +374,19 @@ class TrellisModel:
         threshold = self.conformal.threshold(coverage)
         return sets_above(self._finder(X, n_jobs), X.shape[0], self.n_classes, threshold)
 
-    def with_sets(self, X: Any, y_encoded: IntArray, sample_weight: Any) -> TrellisModel:
+    def with_sets(
+        self, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
+    ) -> TrellisModel:
         """The model with sets calibrated on rows that its weights were trained without."""
         if not self.is_lazy:  # margins of all edges, again and again
             some = np.random.default_rng(0).permutation(len(y_encoded))[:_SETS_SAMPLE]
             X, y_encoded = canonical_csr(X[some]), y_encoded[some]
             sample_weight = np.asarray(sample_weight)[some]
-        own = self._class_scores(X, y_encoded)
-        scores = true_scores(self._finder(X), own, y_encoded, self.n_classes)
+
+        def score(rows: IntArray) -> npt.NDArray[np.float64]:
+            return self._class_scores(canonical_csr(X[rows]), y_encoded[rows])
+
+        scores = true_scores(self._finder(X, n_jobs), score, y_encoded, self.n_classes)
         return replace(self, conformal=conformal_of(scores, sample_weight))
 
     def _finder(self, X: Any, n_jobs: int | None = None) -> Any:

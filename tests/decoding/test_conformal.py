@@ -1,5 +1,7 @@
 """Sets hold the true class as often as asked, and are found without listing all classes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -67,6 +69,20 @@ def test_equal_scores_are_all_covered():
     assert found.threshold(0.5) < -1 / 3
 
 
+@pytest.mark.parametrize("n_classes", [2, 5, 8, 9, 40])
+def test_few_classes_are_ranked_as_many_are(n_classes):
+    rng = np.random.default_rng(0)
+    table = np.log(np.sort(rng.dirichlet(np.ones(n_classes), 30), axis=1)[:, ::-1])
+    order = np.array([rng.permutation(n_classes) for _ in range(30)])
+    truth = rng.integers(0, n_classes, 30)
+
+    def find(rows, k):
+        return order[rows, :k], table[rows, :k]
+
+    scores = true_scores(find, lambda rows: pytest.fail("all are listed"), truth, n_classes)
+    np.testing.assert_allclose(scores, with_ranks(table)[order == truth[:, np.newaxis]])
+
+
 def test_a_coverage_that_the_rows_cannot_show_is_refused():
     found = conformal_of(np.arange(200.0), np.ones(200))
     found.threshold(0.995)
@@ -112,7 +128,7 @@ def test_sets_are_those_of_all_classes_but_few_are_listed(monkeypatch):
     assert sum(listed) == 50 * 8
 
     own = np.array([table[i][order[i] == truth[i]][0] for i in range(50)])
-    scores = true_scores(find, own, truth, n_classes)
+    scores = true_scores(find, lambda rows: own[rows], truth, n_classes)
     expected = [with_ranks(table[i])[order[i] == truth[i]][0] for i in range(50)]
     np.testing.assert_allclose(scores, expected)
 
@@ -171,8 +187,6 @@ def test_the_model_file_keeps_them_small(fitted, data, tmp_path):
     loaded = load_model(tmp_path / "model")
     for a, b in zip(fitted.predict_set(X), loaded.predict_set(X), strict=True):
         assert a.tolist() == b.tolist()
-    from dataclasses import replace
-
     loaded.model_ = replace(loaded.model_, conformal=None)
     assert with_sets - loaded.save(tmp_path / "without") < 1_400
 
@@ -196,7 +210,7 @@ def test_learning_on_ends_what_was_calibrated_and_pruning_calibrates_again(data)
     assert clf.model_.conformal.n_rows == 600
     held = [a in own for a, own in zip(y[2_400:], clf.predict_set(X[2_400:], 0.9), strict=True)]
     assert abs(np.mean(held) - 0.9) < 0.06
-    clf.model_ = clf.model_.__class__(**{**vars(clf.model_), "conformal": before})
+    clf.model_ = replace(clf.model_, conformal=before)
     clf.partial_fit(X[:100], y[:100])
     with pytest.raises(ValueError, match="rows held out"):
         clf.predict_set(X)

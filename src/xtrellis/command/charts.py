@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Sequence
 
 _WIDTH, _HEIGHT = 360, 240  # units; a page scales them
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 12, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 42, 20, 12, 40
 
 Point = tuple[float, float]
 

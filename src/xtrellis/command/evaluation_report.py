@@ -17,7 +17,8 @@ _STYLE = """
 .tiles span { color: #5f6b7a; font-size: .85rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
           gap: 1.5rem; }
-svg { width: 100%; height: auto; display: block; font: 12px system-ui, sans-serif; }
+svg { width: 100%; max-width: 30rem; height: auto; display: block;
+      font: 12.5px system-ui, sans-serif; }
 svg text { fill: #5f6b7a; } svg .name { fill: #1d2633; font-size: 13px; }
 svg tspan { fill: #5f6b7a; font-size: 11px; }
 svg .grid { stroke: #e5e8ee; } svg .same { stroke: #8a94a6; stroke-dasharray: 4 4; }
@@ -35,24 +36,7 @@ def report_of(found: Evaluation, title: str) -> str:
     """
     parts = [f"<style>{_STYLE}</style>", _tiles(found)]
     parts += [report.heading("How far to trust it"), _charts(found)]
-    if len(found.by_class_size) > 1:
-        where = "in training" if found.sizes_known else "among these rows"
-        bars = [
-            (
-                group.name,
-                group.accuracy,
-                f"{_range(group.least, group.most)} rows each {where}, {group.n_rows:,} evaluated",
-            )
-            for group in found.by_class_size
-            if group.n_rows
-        ]
-        parts += [report.heading("Accuracy by class size"), bar_chart(bars)]
-    if found.levels:
-        levels = [
-            (f"first {level.depth}", level.accuracy, f"{level.n_classes:,} classes")
-            for level in found.levels
-        ]
-        parts += [report.heading("Accuracy by level of the label"), bar_chart(levels)]
+    parts.append(_bars(found))
     if found.confusions:
         parts += [report.heading("Worst confusions"), _errors(found.confusions)]
     return report.page(title, parts)
@@ -102,6 +86,31 @@ def _charts(found: Evaluation) -> str:
     content = "".join(
         f"<figure>{chart}<figcaption>{html.escape(text)}</figcaption></figure>"
         for chart, text in figures
+    )
+    return f'<div class="charts">{content}</div>'
+
+
+def _bars(found: Evaluation) -> str:
+    """Accuracy by class size and by level of the label, as far as there are several."""
+    sections = {}
+    if len(found.by_class_size) > 1:
+        where = "in training" if found.sizes_known else "among these rows"
+        sections["Accuracy by class size"] = [
+            (
+                group.name,
+                group.accuracy,
+                f"{_range(group.least, group.most)} rows each {where}, {group.n_rows:,} evaluated",
+            )
+            for group in found.by_class_size
+            if group.n_rows
+        ]
+    if found.levels:
+        sections["Accuracy by level of the label"] = [
+            (f"first {level.depth}", level.accuracy, f"{level.n_classes:,} classes")
+            for level in found.levels
+        ]
+    content = "".join(
+        f"<div>{report.heading(title)}{bar_chart(bars)}</div>" for title, bars in sections.items()
     )
     return f'<div class="charts">{content}</div>'
 

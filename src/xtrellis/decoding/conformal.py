@@ -60,8 +60,8 @@ class Conformal:
 
     def __post_init__(self) -> None:
         check_shape("quantiles", self.quantiles, LEVELS.shape)
-        if self.n_rows < 1 or not np.isfinite(self.quantiles).all():
-            raise ValueError("quantiles must be finite, of one row or more")
+        if self.n_rows < ENOUGH or not np.isfinite(self.quantiles).all():
+            raise ValueError(f"quantiles must be finite, of at least {ENOUGH} rows")
         if (np.diff(self.quantiles) < 0).any():
             raise ValueError("quantiles must not fall")
 
@@ -103,16 +103,18 @@ def with_ranks(log_p: Floats, first: int = 1) -> Floats:
 # ---------------------------------------------------------------------- rows
 
 
-def true_scores(find: Find, own: Floats, truth: IntArray, n_classes: int) -> Floats:
+def true_scores(
+    find: Find, score: Callable[[IntArray], Floats], truth: IntArray, n_classes: int
+) -> Floats:
     """Scores of the true classes of some rows.
 
     ``find(rows, k)`` lists the k best classes of some of the rows and their log-probabilities;
-    ``own`` are those of the true classes.
+    ``score(rows)`` gives those of the true classes that are too far behind to be listed.
     """
-    scores = own - np.log(min(n_classes, MOST_RANKS))
+    scores, most = np.empty(len(truth)), min(n_classes, MOST_RANKS)
     waiting, k = np.arange(len(truth)), 0
-    while len(waiting) and k < min(n_classes, MOST_RANKS):
-        k = _next(k, min(n_classes, MOST_RANKS))
+    while len(waiting) and k < most:
+        k = _next(max(k, _FIRST), most)
         left = []
         for rows in _parts(waiting, k):
             classes, log_p = find(rows, k)
@@ -122,6 +124,8 @@ def true_scores(find: Find, own: Floats, truth: IntArray, n_classes: int) -> Flo
             scores[rows[found]] = with_ranks(log_p)[found, at]
             left.append(rows[~found])
         waiting = np.concatenate(left)
+    if len(waiting):
+        scores[waiting] = score(waiting) - np.log(most)
     return scores
 
 
