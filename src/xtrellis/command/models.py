@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from .errors import note
-from .options import FormatOption, Jobs, Json, LabelColumn, Model, TextColumn, ZeroBased
+from .options import (
+    Delimiter,
+    FormatOption,
+    Header,
+    Jobs,
+    Json,
+    LabelColumn,
+    Model,
+    TextColumn,
+    ZeroBased,
+)
 from .outputs import check_output, check_stdout, print_facts, save_model, size_in_words
 from .rows import RowOptions, load, read_labelled
 from .words import members, one_or_all
@@ -36,15 +46,19 @@ def prune(
         int, typer.Option(help="Bits of each weight in the file: 8, which rounds them, or 32.")
     ] = 8,
     format: FormatOption = None,
-    text_column: TextColumn = "text",
-    label_column: LabelColumn = "label",
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
     zero_based: ZeroBased = None,
     jobs: Jobs = -1,
 ) -> None:
     """Remove small weights of a model, and write the smaller model to another file."""
     check_output(pruned, model, rows)
     loaded = load(model, jobs)
-    X, y = read_labelled(loaded, rows, RowOptions(format, text_column, label_column, zero_based))
+    X, y = read_labelled(
+        loaded, rows, RowOptions(format, text_column, label_column, zero_based, delimiter, header)
+    )
     loaded.prune(X, y, max_drop=max_drop, threshold=threshold, bits=bits)
     done = getattr(loaded, "classifier_", loaded).pruning_
     before = model.stat().st_size
