@@ -221,7 +221,6 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         )
         return found
 
-    @available_if(lambda self: hasattr(self._fitted(), "row_predictor"))
     def row_predictor(self) -> Callable[[str], Any]:
         """Function that classifies one text at a time, without the overhead of ``predict``.
 
