@@ -99,17 +99,18 @@ def _trials(selection: Any) -> str:
 
     >>> from xtrellis.selection.settings import Selection, Trial
     >>> trials = Trial("plain", 1.0, 9, 0.97, 0.88, 0.9), Trial("plain", 3.0, 9, 0.94, 0.89, 0.9)
-    >>> print(_trials(Selection("plain", 3.0, 9, trials)))
-    tried on held-out rows; of those with a low log loss, the most accurate was chosen,
-    and a wider trellis only if it was clearly more accurate
+    >>> print(_trials(Selection("plain", 3.0, 9, 80, trials)))
+    tried on held-out rows of 80 classes: of those with a low log loss, the most accurate was
+    chosen, and a wider trellis only if it was clearly more accurate
     order        C  width  log loss  accuracy   top-5
     plain        1      9     0.970    88.00%  90.00%
     plain        3      9     0.940    89.00%  90.00%  <- chosen
     """
     chosen = selection.order, selection.C, selection.slice_width
     lines = [
-        "tried on held-out rows; of those with a low log loss, the most accurate was chosen,",
-        "and a wider trellis only if it was clearly more accurate",
+        f"tried on held-out rows of {selection.n_classes:,} classes: of those with a low log loss, "
+        "the most accurate was",
+        "chosen, and a wider trellis only if it was clearly more accurate",
         "order        C  width  log loss  accuracy   top-5",
     ]
     for trial in selection.trials:
