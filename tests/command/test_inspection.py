@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 from samples import topics
 from xtrellis import TrellisClassifier
 from xtrellis.command.app import app
+from xtrellis.command.inspection import _trials
+from xtrellis.selection.settings import Selection, Trial
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +43,11 @@ def test_what_was_chosen_and_why(model):
     (selection,) = facts["selections"]
     assert {"order", "C", "slice_width", "trials"} <= selection.keys()
     assert selection["C"] in [trial["C"] for trial in selection["trials"]]
+
+
+def test_trials_of_some_of_the_classes():
+    trials = [Trial("plain", 1.0, width, 0.9, 0.9, 0.9) for width in (9, 18, 36)]
+    for width, line in ((100, 3), (200, 4), (400, 5)):
+        table = _trials(Selection("plain", 1.0, width, 81, tuple(trials)), 10_000).splitlines()
+        assert [number for number, row in enumerate(table) if "chosen" in row[-10:]] == [line]
+        assert "rows of 81 classes" in table[0]

@@ -34,7 +34,7 @@ def inspect(
     print_facts(facts, json)
     if not json:
         for selection in selections:
-            print(f"\n{_trials(selection)}")
+            print(f"\n{_trials(selection, len(loaded.classes_))}")
 
 
 def _print_labels(model: Path, classes: Any, json: bool) -> None:
@@ -94,19 +94,19 @@ def _reranking(centroids: Any) -> str:
     return "off" if centroids is None else f"on, with strength {centroids.strength:.3g}"
 
 
-def _trials(selection: Any) -> str:
+def _trials(selection: Any, n_classes: int) -> str:
     """Table of what was tried on held-out rows, and what was chosen.
 
     >>> from xtrellis.selection.settings import Selection, Trial
     >>> trials = Trial("plain", 1.0, 9, 0.97, 0.88, 0.9), Trial("plain", 3.0, 9, 0.94, 0.89, 0.9)
-    >>> print(_trials(Selection("plain", 3.0, 9, 80, trials)))
+    >>> print(_trials(Selection("plain", 3.0, 9, 80, trials), 80))
     tried on held-out rows of 80 classes: of those with a low log loss, the most accurate was
     chosen, and a wider trellis only if it was clearly more accurate
     order        C  width  log loss  accuracy   top-5
     plain        1      9     0.970    88.00%  90.00%
     plain        3      9     0.940    89.00%  90.00%  <- chosen
     """
-    chosen = selection.order, selection.C, selection.slice_width
+    chosen = _chosen(selection, n_classes)
     lines = [
         f"tried on held-out rows of {selection.n_classes:,} classes: of those with a low log loss, "
         "the most accurate was",
@@ -114,9 +114,19 @@ def _trials(selection: Any) -> str:
         "order        C  width  log loss  accuracy   top-5",
     ]
     for trial in selection.trials:
-        mark = "  <- chosen" if (trial.order, trial.C, trial.slice_width) == chosen else ""
+        mark = "  <- chosen" if trial is chosen else ""
         lines.append(
             f"{trial.order:9} {trial.C:4g} {trial.slice_width:6} {trial.log_loss:9.3f} "
             f"{trial.accuracy:9.2%} {trial.top_5_accuracy:7.2%}{mark}"
         )
     return "\n".join(lines)
+
+
+def _chosen(selection: Any, n_classes: int) -> Any:
+    """The trial whose settings were taken; trials of some of the classes have narrower slices."""
+    from ..selection.default_width import default_slice_width
+
+    trials = [t for t in selection.trials if (t.order, t.C) == (selection.order, selection.C)]
+    times = selection.slice_width / default_slice_width(n_classes)
+    own = times * default_slice_width(selection.n_classes)
+    return min(trials, key=lambda trial: abs(trial.slice_width - own))
