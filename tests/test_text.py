@@ -80,8 +80,9 @@ def test_one_text_at_a_time():
         assert [classify(text) for text in some] == model.predict(some).tolist()
     with pytest.raises(ValueError, match="takes one text, got b'text'"):
         classify(b"text")
-    ensemble = TrellisTextClassifier(TrellisEnsemble(TrellisClassifier(4), 2)).fit(texts, labels)
-    assert not hasattr(ensemble, "row_predictor")
+    model = TrellisTextClassifier(TrellisEnsemble(TrellisClassifier(4), 2, random_state=0))
+    classify = model.fit(texts[:200], labels[:200]).row_predictor()
+    assert [classify(text) for text in some] == model.predict(some).tolist()
 
 
 def test_works_in_cross_validation_and_search():
@@ -94,6 +95,14 @@ def test_works_in_cross_validation_and_search():
     ).fit(np.array(texts), labels)
     assert search.best_score_ > 0.9
     assert clone(search.best_estimator_).get_params()["classifier__C"] in (0.5, 2.0)
+
+
+def test_data_frames_of_one_column():
+    texts, labels = reports()
+    frame = pd.DataFrame({"report": texts}, index=range(7, 307))
+    model = TrellisTextClassifier(TrellisClassifier(4, random_state=0)).fit(frame, labels)
+    assert model.predict(frame).tolist() == model.predict(texts).tolist()
+    assert model.score(frame, pd.Series(labels)) > 0.9
 
 
 def test_texts_and_labels_that_are_swapped():
@@ -194,6 +203,10 @@ def test_bad_input():
         model.fit(texts, labels[:-1])
     with pytest.raises(ValueError, match="one-dimensional sequence of texts"):
         model.fit(np.array([texts]), labels)
+    with pytest.raises(ValueError, match=r"one column of texts, got .* with 2: pass .* X\['a'\]"):
+        model.fit(pd.DataFrame({"a": texts, "b": texts}), labels)
+    with pytest.raises(ValueError, match="one column of texts, got a data frame with 0"):
+        model.fit(pd.DataFrame(), [])
     with pytest.raises(ValueError, match="the texts contain no terms"):
         model.fit(["...", "?"], ["a", "b"])
     with pytest.raises(ValueError, match="not fitted"):

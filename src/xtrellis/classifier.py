@@ -139,6 +139,8 @@ class TrellisClassifier(TrellisPredictor):
     calibration_ : BestPaths or Tempered
     temperature_ : float
     history_ : History
+    prune_threshold_ : float
+        Size up to which weights were dropped in ``fit``; ``pruning_`` says what :meth:`prune` did.
     held_out_loss_ : float
         Mean of -log2 p(true class) on the rows held out for calibration; nan unless width
         selection measured it.
@@ -164,6 +166,7 @@ class TrellisClassifier(TrellisPredictor):
 
     history_: History
     held_out_loss_: float
+    prune_threshold_: float
     width_selection_: WidthSelection
     _online: OnlineBlocks | None
 
@@ -171,6 +174,7 @@ class TrellisClassifier(TrellisPredictor):
     _saved_if_set: ClassVar[dict[str, Any]] = {
         **TrellisPredictor._saved_if_set,
         "selection_": Selection,
+        "prune_threshold_": float,
     }
     _unsaved_settings = frozenset({"checkpoint"})  # a folder of the machine that trained
 
@@ -268,6 +272,7 @@ class TrellisClassifier(TrellisPredictor):
             fitted = fit_trellis(self, learner, data)
         self.model_, self.history_ = fitted.model, fitted.history
         self.held_out_loss_ = fitted.held_out_loss
+        self.prune_threshold_ = fitted.threshold
         if fitted.selection is not None:
             self.selection_ = fitted.selection
 
@@ -288,6 +293,7 @@ class TrellisClassifier(TrellisPredictor):
         chosen: Any = selection.classifier
         self.model_, self.history_ = chosen.model_, chosen.history_
         self.held_out_loss_ = chosen.held_out_loss_
+        self.prune_threshold_ = chosen.prune_threshold_
         self.n_features_in_ = chosen.n_features_in_
         if hasattr(chosen, "feature_names_in_"):
             self.feature_names_in_ = chosen.feature_names_in_

@@ -78,6 +78,7 @@ class FittedTrellis:
     history: History
     held_out_loss: float = float("nan")
     selection: Selection | None = None
+    threshold: float = 0.0  # size up to which weights were dropped
 
 
 # ---------------------------------------------------------------------- labelled rows
@@ -301,7 +302,7 @@ def _train_and_calibrate(
             centroids = replace(centroids, strength=judged.centroids.strength)
             model = replace(model, centroids=centroids)
     model = replace(model, weights=stored(estimator, trained.weights.above(threshold)))
-    return FittedTrellis(model, trained.history, loss, choice.selection)
+    return FittedTrellis(model, trained.history, loss, choice.selection, threshold)
 
 
 def _train_by_epochs(

@@ -68,7 +68,10 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
     (np.str_('fruit'), True)
     """
 
+    layout_: dict[str, Any]  # how the command read the training rows: columns, delimiter, header
+
     _saved: ClassVar[dict[str, Any]] = {"classifier_": RowClassifier, "features_": Any}
+    _saved_if_set: ClassVar[dict[str, Any]] = {"layout_": dict[str, str | bool]}
 
     def _check_parts(self) -> None:
         check_is_fitted(self.classifier_)
@@ -218,7 +221,6 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         )
         return found
 
-    @available_if(lambda self: hasattr(self._fitted(), "row_predictor"))
     def row_predictor(self) -> Callable[[str], Any]:
         """Function that classifies one text at a time, without the overhead of ``predict``.
 

@@ -242,6 +242,21 @@ def test_descriptions_of_classes(folder, tmp_path):
     assert names.read_text() == "burn\t \n"
 
 
+def test_the_layout_is_remembered(folder, tmp_path):
+    rows = (folder / "train.tsv").read_text().splitlines()
+    lines = ["{1};x;{0}".format(*row.split("\t")) for row in rows]
+    table = tmp_path / "rows.csv"
+    table.write_text("\n".join(["report;more;kind", *lines]) + "\n")
+    model = tmp_path / "model"
+    columns = "--delimiter", ";", "--text-column", "report", "--label-column", "kind"
+    run("train", table, model, "--width", "4", "-C", "1", *columns)
+    expected = run("predict", model, folder / "train.tsv", "--format", "tsv")[0]
+    assert run("predict", model, table)[0] == expected
+    assert run("predict", model, stdin=table.read_bytes())[0] == expected
+    assert json.loads(run("evaluate", model, table, "--json")[0])["accuracy"] > 0.9
+    assert "delimiter ';'" in run("inspect", model)[0]
+
+
 def test_widths(folder):
     out, _ = run(
         *("widths", folder / "train.tsv", "--widths", "2,4,8", "--training", "paper"),

@@ -47,6 +47,29 @@ def test_texts_to_train_on(write):
     assert data.first_feature is None
 
 
+def test_layouts_are_given_or_remembered(write):
+    csv = write("1|a|one\n2|b|two\n", "rows.csv")
+    options = RowOptions(text_column="3", label_column="2", delimiter="|", header=False)
+    assert options.format is Format.csv
+    data = read_training(csv, None, options)
+    assert (data.X, data.y.tolist()) == (["one", "two"], ["a", "b"])
+    model = SimpleNamespace(**vars(TEXTS), layout_=options.layout())
+    assert [*read_batches(model, csv, RowOptions())] == [["one", "two"]]
+    assert read_labelled(model, csv, RowOptions())[0] == ["one", "two"]
+    assert [*read_batches(model, csv, RowOptions(text_column="2"))] == [["a", "b"]]
+    assert [*read_batches(model, write("plain, text\n"), RowOptions())] == [["plain, text"]]
+    tab = RowOptions(delimiter="tab").layout()
+    assert tab == {"delimiter": "\t"} == RowOptions(delimiter="\\t").layout()
+    assert RowOptions(Format.tsv).layout() == {}
+
+
+def test_layouts_that_make_no_sense():
+    with pytest.raises(ValueError, match="--delimiter and --no-header are for csv, not for tsv"):
+        RowOptions(Format.tsv, header=False)
+    with pytest.raises(ValueError, match="--delimiter must be one character, or tab; got 'ab'"):
+        RowOptions(delimiter="ab")
+
+
 def test_features_of_training_and_validation_rows_agree(write):
     rows, valid = write("1 1:1\n2 2:1\n"), write("1 0:1 1:1\n", "valid.txt")
     data = read_training(rows, None, RowOptions())

@@ -15,7 +15,8 @@ import typer
 from .errors import report_errors
 from .evaluate import evaluate
 from .explain import explain
-from .models import inspect, prune
+from .inspection import inspect
+from .models import prune
 from .options import Jobs
 from .predict import predict
 from .train import train

@@ -10,7 +10,9 @@ import typer
 
 from .errors import note
 from .options import (
+    Delimiter,
     FormatOption,
+    Header,
     Jobs,
     Json,
     LabelColumn,
@@ -43,8 +45,10 @@ def evaluate(
     ] = None,
     json: Json = False,
     format: FormatOption = None,
-    text_column: TextColumn = "text",
-    label_column: LabelColumn = "label",
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
     zero_based: ZeroBased = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -60,7 +64,9 @@ def evaluate(
     if plot is not None and plot == html:
         raise typer.BadParameter("--plot and --html must be different files")
     loaded = load(model, jobs)
-    X, y = read_labelled(loaded, rows, RowOptions(format, text_column, label_column, zero_based))
+    X, y = read_labelled(
+        loaded, rows, RowOptions(format, text_column, label_column, zero_based, delimiter, header)
+    )
     from ..evaluation import evaluate as measure
 
     verbose = int(sys.stderr.isatty())

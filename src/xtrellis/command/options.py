@@ -34,6 +34,8 @@ class Format(StrEnum):
     tsv = "tsv"
     fasttext = "fasttext"
     csv = "csv"
+    jsonl = "jsonl"
+    parquet = "parquet"
     lines = "lines"
 
 
@@ -45,8 +47,29 @@ FormatOption = Annotated[
     Format | None,
     typer.Option("--format", "-f", help="Format of the rows; detected from the file if omitted."),
 ]
-TextColumn = Annotated[str, typer.Option(help="Column of a csv file that contains the texts.")]
-LabelColumn = Annotated[str, typer.Option(help="Column of a csv file that contains the labels.")]
+TextColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of the texts, by name or number, in csv and Parquet, or key in JSON; text, or "
+        "as in training, if omitted."
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(help="Column or key of the labels; label, or as in training, if omitted."),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="What separates the fields of csv: a character, or tab; a comma if omitted."),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of csv names the columns; it does if omitted.",
+        show_default=False,
+    ),
+]
 ZeroBased = Annotated[
     bool | None,
     typer.Option(

@@ -11,7 +11,9 @@ import typer
 from .._progress import row_progress
 from .errors import note
 from .options import (
+    Delimiter,
     FormatOption,
+    Header,
     Jobs,
     Json,
     Model,
@@ -51,7 +53,9 @@ def predict(
     ] = "",
     json: Json = False,
     format: FormatOption = None,
-    text_column: TextColumn = "text",
+    text_column: TextColumn = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
     zero_based: ZeroBased = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -67,7 +71,7 @@ def predict(
     k = min(top_k, len(loaded.classes_))
     if str(rows) == "-" and sys.stdin.isatty():
         note("reading rows from the terminal, one per line; Ctrl-D ends")
-    options = RowOptions(format, text_column, zero_based=zero_based)
+    options = RowOptions(format, text_column, None, zero_based, delimiter, header)
     as_line = json_line if json else plain_line
     verbose = int(output is not None and sys.stderr.isatty())  # lines on a terminal show progress
     with output_lines(output) as write, row_progress(verbose, None) as report:

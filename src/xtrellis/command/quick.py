@@ -26,10 +26,11 @@ def load_quickly(path: Path, jobs: int) -> QuickModel | None:
     from ..model.model_file import reading
 
     with reading(path) as (facts, unpacker):
-        name, features = "", None
+        name, features, layout = "", None, None
         if facts["type"] == "TrellisTextClassifier":
             text = facts["parts"]
             features = unpacker.unpack(text["features"], "features")
+            layout = unpacker.unpack(text.get("layout"), "layout")
             name, facts = "classifier.", text["classifier"]
         if facts["type"] not in _SINGLE:
             return None
@@ -38,7 +39,7 @@ def load_quickly(path: Path, jobs: int) -> QuickModel | None:
         model.check()
         if features is not None and features.n_columns != model.weights.n_features:
             raise ValueError("the text features do not suit the weights")
-        return QuickModel(model, features, parts.get("first_feature"), jobs)
+        return QuickModel(model, features, parts.get("first_feature"), layout, jobs)
 
 
 class QuickModel:
@@ -49,6 +50,7 @@ class QuickModel:
         model: TrellisModel,
         features: TextFeatures | None,
         first_feature: int | None,
+        layout: dict[str, Any] | None,
         jobs: int,
     ) -> None:
         self._model, self._jobs = model, jobs
@@ -58,6 +60,8 @@ class QuickModel:
             self.features_ = features
         if first_feature is not None:
             self.first_feature_ = first_feature
+        if layout is not None:
+            self.layout_ = layout
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most likely class of each row or text."""

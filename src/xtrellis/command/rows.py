@@ -6,7 +6,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,35 @@ class RowOptions:
     """Options that say how rows are to be read."""
 
     format: Format | None = None
-    text_column: str = "text"
-    label_column: str = "label"
+    text_column: str | None = None
+    label_column: str | None = None
     zero_based: bool | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None or self.header is not None:
+            if self.format not in (None, Format.csv):
+                raise ValueError(f"--delimiter and --no-header are for csv, not for {self.format}")
+            object.__setattr__(self, "format", Format.csv)
+        if self.delimiter is not None:
+            delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter, self.delimiter)
+            if len(delimiter) != 1 or delimiter in '\r\n"':
+                raise ValueError(
+                    f"--delimiter must be one character, or tab; got {self.delimiter!r}"
+                )
+            object.__setattr__(self, "delimiter", delimiter)
+
+    def layout(self) -> dict[str, Any]:
+        """What a model remembers of the rows that it was trained on: the options given."""
+        names = "text_column", "label_column", "delimiter", "header"
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def reading(self, loaded: Any = None) -> dict[str, Any]:
+        """Parameters of a reader: as given, or as the model remembers, or left to the reader."""
+        remembered = getattr(loaded, "layout_", {})
+        found = {**remembered, **self.layout()}
+        return {"format": None if self.format is None else self.format.value, **found}
 
 
 @dataclass(frozen=True)
@@ -86,11 +112,11 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
     return TrainingData(X, train.y, X_valid, y_valid, int(not zero_based))
 
 
-def read_descriptions(path: Path, options: RowOptions) -> dict[str, list[str]]:
+def read_descriptions(path: Path) -> dict[str, list[str]]:
     """Read descriptions of classes, by label; a class may have several."""
     from ..data.streams import shown
 
-    rows = _parse(path, replace(options, format=None))
+    rows = _parse(path, RowOptions())
     _check_kind(path, _is_text(rows), True, "descriptions of classes are")
     descriptions: dict[str, list[str]] = {}
     for text, label in zip(rows[0], rows[1].tolist(), strict=True):
@@ -104,7 +130,7 @@ def read_descriptions(path: Path, options: RowOptions) -> dict[str, list[str]]:
 def read_labelled(loaded: Any, path: Path, options: RowOptions) -> tuple[Any, Any]:
     """Read rows and labels of the kind that a model takes."""
     takes_text = hasattr(loaded, "features_")
-    rows = _parse(path, options)
+    rows = _parse(path, options, loaded=loaded)
     _check_kind(path, _is_text(rows), takes_text, "the model takes")
     X, y = rows if takes_text else (_matrix_for(loaded, rows, options), rows.y)
     return X, as_labels(path, y, loaded.classes_)
@@ -159,17 +185,11 @@ def _check_lines(path: Path, labels: list[Any]) -> None:
         )
 
 
-def _parse(path: Path, options: RowOptions, labelled: bool = True) -> Any:
+def _parse(path: Path, options: RowOptions, labelled: bool = True, loaded: Any = None) -> Any:
     """Texts and labels, or svmlight rows with features numbered as in their file."""
     from ..data.readers import parse_rows
 
-    return parse_rows(
-        _source(path),
-        format=None if options.format is None else options.format.value,
-        text_column=options.text_column,
-        label_column=options.label_column,
-        labelled=labelled,
-    )
+    return parse_rows(_source(path), labelled=labelled, **options.reading(loaded))
 
 
 def _source(path: Path) -> Any:
@@ -225,11 +245,9 @@ def read_batches(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
     from ..data.readers import iter_texts
 
     if hasattr(loaded, "features_"):
-        texts = iter_texts(
-            _source(path),
-            format=None if options.format is None else options.format.value,
-            text_column=options.text_column,
-        )
+        reading = options.reading(loaded)
+        reading.pop("label_column", None)
+        texts = iter_texts(_source(path), **reading)
         yield from _as_they_arrive(texts)
         return
     options = RowOptions(options.format or Format.svmlight, zero_based=options.zero_based)

@@ -12,9 +12,11 @@ from .errors import note
 from .options import (
     Characters,
     COption,
+    Delimiter,
     Epochs,
     FormatOption,
     HashSize,
+    Header,
     Jobs,
     LabelColumn,
     Labelled,
@@ -37,8 +39,10 @@ def train(
     rows: Labelled,
     model: Annotated[Path, typer.Argument(help="Model file to write.", show_default=False)],
     format: FormatOption = None,
-    text_column: TextColumn = "text",
-    label_column: LabelColumn = "label",
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
     zero_based: Annotated[
         bool | None,
         typer.Option(
@@ -95,17 +99,18 @@ def train(
         from ..ensemble import TrellisEnsemble
 
         classifier = TrellisEnsemble(classifier, trellises, n_jobs=jobs, random_state=seed)
-    options = RowOptions(format, text_column, label_column, zero_based)
+    options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
     data = read_training(rows, valid, options)
     descriptions = None
     if class_texts is not None:
         if data.first_feature is not None:
             raise ValueError("--class-texts needs texts to train on, not svmlight features")
-        descriptions = read_descriptions(class_texts, options)
+        descriptions = read_descriptions(class_texts)
     estimator = classifier
     if data.first_feature is None:
         estimator = new_text_classifier(classifier, words, characters, min_df, hash_size)
-    seconds, size = _train_and_save(estimator, data, descriptions, prune, seed, model)
+    layout = options.layout()
+    seconds, size = _train_and_save(estimator, data, descriptions, prune, seed, model, layout)
     found = getattr(estimator, "classifier_", estimator)
     note(
         f"{count(len(data.y), 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "
@@ -127,6 +132,7 @@ def _train_and_save(
     prune: float | None,
     seed: int,
     model: Path,
+    layout: dict[str, Any],
 ) -> tuple[float, int]:
     """Seconds of training, and the size of the model file.
 
@@ -148,6 +154,8 @@ def _train_and_save(
                 estimator.prune(threshold=threshold)
         if data.first_feature is not None:
             estimator.first_feature_ = data.first_feature
+        elif layout:
+            estimator.layout_ = layout
         return seconds, save_model(estimator, model)
 
 

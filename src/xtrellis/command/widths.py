@@ -13,9 +13,11 @@ from .errors import mark_interrupt_handled, note, print_if_interrupted
 from .options import (
     Characters,
     COption,
+    Delimiter,
     Epochs,
     FormatOption,
     HashSize,
+    Header,
     Jobs,
     LabelColumn,
     Labelled,
@@ -52,8 +54,10 @@ def widths(
     hash_size: HashSize = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write.")] = None,
     format: FormatOption = None,
-    text_column: TextColumn = "text",
-    label_column: LabelColumn = "label",
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
     jobs: Jobs = -1,
     seed: Seed = 0,
 ) -> None:
@@ -65,7 +69,9 @@ def widths(
         raise typer.BadParameter("--training joint has no bound to choose a width by")
     ladder = None if widths is None else numbers("--widths", widths)
     estimator = new_classifier(training, None, learner, C, epochs, jobs, seed)
-    data = read_training(rows, None, RowOptions(format, text_column, label_column))
+    data = read_training(
+        rows, None, RowOptions(format, text_column, label_column, None, delimiter, header)
+    )
     X = data.X
     if data.first_feature is None:
         text = new_text_classifier(None, words, characters, min_df, hash_size)

@@ -6,17 +6,18 @@ format    row
 svmlight  ``label index:value index:value ...``
 tsv       ``label<TAB>text``
 fasttext  ``__label__x text``
-csv       fields under a header that names them, as spreadsheets write them
+csv       fields, as spreadsheets write them, most often under a header that names them
+jsonl     a JSON object, such as ``{"label": "x", "text": "..."}``
+parquet   a row of a Parquet file, if pyarrow is installed
 lines     a text without a label
 ========  =============================================================================
 
-All of them may be compressed. Files are read in one pass: ``streams`` turns bytes into lines, this
-module turns lines into rows.
+All but Parquet may be compressed. Files are read in one pass: ``streams`` turns bytes into lines,
+this module and ``tables`` turn lines into rows.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .labels import checked_label, label_array
-from .streams import MAX_LINE, DataError, MissingFileError, Source, Stream, opened, shown
+from .streams import DataError, MissingFileError, Source, Stream, opened, shown
 from .svmlight import (
     HandleUnknown,
     SvmlightRows,
@@ -35,6 +36,7 @@ from .svmlight import (
     parse_svmlight,
     read_svmlight,
 )
+from .tables import Column, Columns, Row, csv_rows, is_parquet, json_rows, parquet_rows
 
 __all__ = [
     "DataError",
@@ -46,8 +48,7 @@ __all__ = [
     "read_text",
 ]
 
-Format = Literal["svmlight", "tsv", "fasttext", "csv", "lines"]
-Row = tuple[str, str | None]  # text, label
+Format = Literal["svmlight", "tsv", "fasttext", "csv", "jsonl", "parquet", "lines"]
 TextRows = tuple[list[str], npt.NDArray[np.str_] | None]
 
 _OF_SUFFIX: dict[str, Format] = {
@@ -56,11 +57,15 @@ _OF_SUFFIX: dict[str, Format] = {
     ".libsvm": "svmlight",
     ".tsv": "tsv",
     ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
     ".ft": "fasttext",
     ".fasttext": "fasttext",
 }
 _PAIR = rb"(qid:\d+|\d+:[-+.\deE]+)"
 _SVMLIGHT = re.compile(rb"([^\s:]+|" + _PAIR + rb")(\s+" + _PAIR + rb")+\s*(#.*)?|" + _PAIR)
+_JSON = re.compile(rb'\{\s*"[^"]*"\s*:')
 _PREFIX = "__label__"
 
 
@@ -68,8 +73,10 @@ def read_rows(
     source: Source,
     *,
     format: Format | None = None,
-    text_column: str = "text",
-    label_column: str = "label",
+    text_column: Column = "text",
+    label_column: Column = "label",
+    delimiter: str = ",",
+    header: bool = True,
     labelled: bool = True,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
@@ -97,6 +104,8 @@ def read_rows(
         format=format,
         text_column=text_column,
         label_column=label_column,
+        delimiter=delimiter,
+        header=header,
         labelled=labelled,
     )
     if not isinstance(rows, SvmlightRows):
@@ -110,24 +119,29 @@ def parse_rows(
     source: Source,
     *,
     format: Format | None = None,
-    text_column: str = "text",
-    label_column: str = "label",
+    text_column: Column = "text",
+    label_column: Column = "label",
+    delimiter: str = ",",
+    header: bool = True,
     labelled: bool = True,
 ) -> TextRows | SvmlightRows:
     """Read texts and labels, or features that are still numbered as in their file."""
+    columns = Columns(text_column, label_column if labelled else None, delimiter, header)
     with opened(source) as stream:
-        format = _known_format(stream, format, labelled)
+        format = _known_format(stream, format, columns)
         if format == "svmlight":
             return parse_svmlight(stream, labelled)
-        return _texts_and_labels(stream, format, text_column, label_column, labelled)
+        return _texts_and_labels(stream, source, format, columns)
 
 
 def read_text(
     source: Source,
     *,
     format: Format | None = None,
-    text_column: str = "text",
-    label_column: str = "label",
+    text_column: Column = "text",
+    label_column: Column = "label",
+    delimiter: str = ",",
+    header: bool = True,
     labelled: bool = True,
 ) -> TextRows:
     r"""Read texts and labels from a file.
@@ -136,11 +150,18 @@ def read_text(
     ----------
     source : path or binary file
         UTF-8, plain or compressed with gzip, bzip2 or xz, which is detected from its first bytes.
-    format : {"tsv", "fasttext", "csv", "lines"} or None
-        ``label<TAB>text``; ``__label__x text``; comma-separated values under a header; or one text
-        per line, without labels. Detected from the file's name and first line if omitted.
-    text_column, label_column : str
-        Columns of a csv file that contain the texts and the labels.
+    format : {"tsv", "fasttext", "csv", "jsonl", "parquet", "lines"} or None
+        ``label<TAB>text``; ``__label__x text``; comma-separated values; one JSON object per line; a
+        Parquet file; or one text per line, without labels. Detected from the file's name and first
+        line if omitted.
+    text_column, label_column : str or int
+        Columns of a csv or Parquet file, or keys of JSON objects, that contain the texts and the
+        labels. Columns also by number, from 1.
+    delimiter : str, default=","
+        What separates the fields of a csv file.
+    header : bool, default=True
+        Whether the first line of a csv file names the columns. If not, labels are in the first
+        column and texts in the second, unless numbers say otherwise.
     labelled : bool, default=True
         Whether to read labels. If not, pass the ``format`` of a tsv or fasttext file to drop its
         labels.
@@ -165,13 +186,19 @@ def read_text(
     >>> read_text(io.BytesIO(b"id,text,label\n1,\"cholera, classical\",A00\n"))
     (['cholera, classical'], array(['A00'], dtype='<U3'))
     """
+    columns = Columns(text_column, label_column if labelled else None, delimiter, header)
     with opened(source) as stream:
-        format = _known_format(stream, format, labelled)
-        return _texts_and_labels(stream, format, text_column, label_column, labelled)
+        format = _known_format(stream, format, columns)
+        return _texts_and_labels(stream, source, format, columns)
 
 
 def iter_texts(
-    source: Source, *, format: Format | None = None, text_column: str = "text"
+    source: Source,
+    *,
+    format: Format | None = None,
+    text_column: Column = "text",
+    delimiter: str = ",",
+    header: bool = True,
 ) -> Iterator[str]:
     r"""Read texts from a file or pipe, one by one as they arrive, without labels.
 
@@ -186,26 +213,30 @@ def iter_texts(
     cholera
     typhoid fever
     """
+    columns = Columns(text_column, None, delimiter, header)
     with opened(source) as stream:
-        format = _known_format(stream, format, labelled=False)
-        for text, _ in _rows(stream, format, text_column, None, at_once=False):
+        format = _known_format(stream, format, columns)
+        for text, _ in _rows(stream, source, format, columns, at_once=False):
             yield text
 
 
 # ---------------------------------------------------------------------- which format
 
 
-def detect_format(name: str, first_lines: bytes) -> Format:
+def detect_format(name: str, first_lines: bytes, columns: Columns | None = None) -> Format:
     r"""Detect the format from a file's name, or else from its first line.
 
     >>> detect_format("train.svm.gz", b""), detect_format("rows.txt", b"A00\tcholera\n")
     ('svmlight', 'tsv')
     """
+    columns = Columns() if columns is None else columns
     stem, suffix = os.path.splitext(name.lower())
     if suffix in (".gz", ".bz2", ".xz"):
         suffix = os.path.splitext(stem)[1]
     if suffix in _OF_SUFFIX:
         return _OF_SUFFIX[suffix]
+    if is_parquet(first_lines):
+        return "parquet"
     lines = [line.strip(b" \r") for line in first_lines.split(b"\n")]
     line = next((line for line in lines if line and not line.startswith(b"#")), b"")
     if line.startswith(_PREFIX.encode()):
@@ -213,22 +244,25 @@ def detect_format(name: str, first_lines: bytes) -> Format:
     # The head may end in the middle of a line, and so of a number.
     if _SVMLIGHT.fullmatch(line if line is not lines[-1] else line.rpartition(b" ")[0] or line):
         return "svmlight"
-    if b"\t" in line:
-        return "tsv"
-    fields = {field.strip(b' "\t') for field in line.lower().split(b",")}
-    if len(fields) > 1 and fields & {b"text", b"label"}:
+    if _JSON.match(line):
+        return "jsonl"
+    fields = {
+        field.strip(b' "\t\xef\xbb\xbf') for field in line.lower().split(columns.delimiter.encode())
+    }
+    named = {b"text", b"label", *(str(c).lower().encode() for c in (columns.text, columns.label))}
+    if columns.header and len(fields) > 1 and fields & named:
         return "csv"
-    return "lines"
+    return "tsv" if b"\t" in line else "lines"
 
 
-def _known_format(stream: Stream, format: Format | None, labelled: bool) -> Format:
+def _known_format(stream: Stream, format: Format | None, columns: Columns) -> Format:
     """The format that was asked for, or else the one detected, if it leaves no doubt."""
     if format is not None:
         if format not in get_args(Format):
             raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
         return format
-    format = detect_format(stream.name, stream.head())
-    if not labelled and format in ("tsv", "fasttext"):
+    format = detect_format(stream.name, stream.head(), columns)
+    if columns.label is None and format in ("tsv", "fasttext"):
         raise stream.error(
             f"this looks like a {format} file with labels; pass format={format!r} to drop them, or "
             "format='lines' if the whole line is the text"
@@ -239,40 +273,37 @@ def _known_format(stream: Stream, format: Format | None, labelled: bool) -> Form
 # ---------------------------------------------------------------------- rows
 
 
-def _texts_and_labels(
-    stream: Stream, format: Format, text_column: str, label_column: str, labelled: bool
-) -> TextRows:
-    if labelled and format == "lines" and stream.head():
+def _texts_and_labels(stream: Stream, source: Source, format: Format, columns: Columns) -> TextRows:
+    if columns.label is not None and format == "lines" and stream.head():
         raise stream.error(
             "these lines have no labels; write label<TAB>text on each line, or pass the format if "
             "it is another one"
         )
     texts: list[str] = []
-    labels: list[str | None] = []
-    for text, label in _rows(stream, format, text_column, label_column if labelled else None):
+    labels: list[Any] = []
+    for text, label in _rows(stream, source, format, columns):
         texts.append(text)
         labels.append(label)
     if not texts:
         raise stream.error("there are no rows; is this the right file?")
-    return texts, label_array(labels) if labelled else None  # type: ignore[arg-type]
+    return texts, None if columns.label is None else label_array(labels)
 
 
 def _rows(
-    stream: Stream,
-    format: Format,
-    text_column: str,
-    label_column: str | None,
-    at_once: bool = True,
+    stream: Stream, source: Source, format: Format, columns: Columns, at_once: bool = True
 ) -> Iterator[Row]:
-    """Rows of a text file; without labels if ``label_column`` is None."""
+    """Rows of a text file; without labels if there is no column of them."""
+    if format == "parquet":
+        return parquet_rows(stream, source, columns)
     lines = _lines(stream, at_once)
-    labelled = label_column is not None
     if format == "tsv":
-        return _tsv_rows(stream, lines, f"{label_column or 'label'}\t{text_column}")
+        return _tsv_rows(stream, lines, f"{columns.label or 'label'}\t{columns.text}")
     if format == "fasttext":
-        return _fasttext_rows(stream, lines, labelled)
+        return _fasttext_rows(stream, lines, columns.label is not None)
     if format == "csv":
-        return _csv_rows(stream, lines, text_column, label_column)
+        return csv_rows(stream, lines, columns)
+    if format == "jsonl":
+        return json_rows(stream, lines, columns)
     if format == "lines":
         return ((line.rstrip("\r"), None) for _, line in lines)
     raise stream.error("this is a file of svmlight features, not of texts; is it the right file?")
@@ -325,46 +356,3 @@ def _fasttext_rows(
         if _PREFIX in text and any(word.startswith(_PREFIX) for word in text.split()):
             raise stream.error("the row has several labels; keep one", number)
         yield text, checked_label(stream, label, number)
-
-
-def _csv_rows(
-    stream: Stream,
-    lines: Iterator[tuple[int, str]],
-    text_column: str,
-    label_column: str | None,
-) -> Iterator[Row]:
-    # The limit applies to the whole process, and its default of 128 KiB is too low for documents.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-    table = csv.reader((line + "\n" for _, line in lines), strict=True)
-    try:
-        header = next(table, [])
-        columns = [name.strip() for name in header]
-        wanted = [_column(stream, columns, text_column, "text_column")]
-        if label_column is not None:
-            wanted.append(_column(stream, columns, label_column, "label_column"))
-        for row in table:
-            if len(row) == len(columns):
-                fields = [row[at] for at in wanted]
-                if label_column is None:
-                    yield fields[0], None
-                else:
-                    yield fields[0], checked_label(stream, fields[1].strip(), table.line_num)
-            elif row:
-                raise stream.error(
-                    f"the row has {len(row)} fields, the header {len(columns)}; quote the commas "
-                    "in a field",
-                    table.line_num,
-                )
-    except csv.Error as error:
-        raise stream.error(f"not csv ({error}); correct the quotes", table.line_num) from error
-
-
-def _column(stream: Stream, columns: list[str], name: str, parameter: str) -> int:
-    """Position of a column."""
-    if not columns:
-        raise stream.error("there are no rows; is this the right file?")
-    if columns.count(name) != 1:
-        problem = "there is no column" if name not in columns else "there is more than one column"
-        named = ", ".join(shown(column) for column in columns[:20])
-        raise stream.error(f"{problem} {name!r}; pass {parameter}, one of {named}", 1)
-    return columns.index(name)

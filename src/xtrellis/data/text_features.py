@@ -199,6 +199,14 @@ def checked_texts(X: Any) -> list[str]:
     """Texts as a list, or an error that names the first that is not a text."""
     if isinstance(X, str | bytes):
         raise ValueError("X must be a sequence of texts, got one text: wrap it in a list")
+    if hasattr(X, "columns") and getattr(X, "ndim", 2) == 2:  # a data frame
+        names = list(X.columns)
+        if len(names) != 1:
+            raise ValueError(
+                f"X must have one column of texts, got a data frame with {len(names)}"
+                + (f": pass one of them, such as X[{names[0]!r}]" if names else "")
+            )
+        X = X[names[0]]
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
         raise ValueError(
             f"X must be a one-dimensional sequence of texts, got {type(X).__name__}"

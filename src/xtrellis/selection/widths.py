@@ -195,6 +195,7 @@ def _classifier(
     """The fitted classifier of a width; ``checked`` is the one that the rows were checked for."""
     own.model_, own.history_ = fitted.model, fitted.history
     own.held_out_loss_ = fitted.held_out_loss
+    own.prune_threshold_ = fitted.threshold
     if fitted.selection is not None:
         own.selection_ = fitted.selection
     own.n_features_in_ = checked.n_features_in_

@@ -1,0 +1,132 @@
+"""``xtrellis inspect``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import Json, Model
+from .outputs import check_plain_labels, check_stdout, print_facts
+from .words import members, one_or_all
+
+
+def inspect(
+    model: Model,
+    labels: Annotated[bool, typer.Option("--labels", help="List all classes instead.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what a model file contains: its classes, graph, weights, settings and how they came."""
+    from ..model.model_file import load_model
+
+    check_stdout(model)
+    loaded = load_model(model)
+    if labels:
+        _print_labels(model, loaded.classes_, json)
+        return
+    facts = _facts(model, loaded)
+    parts = members(getattr(loaded, "classifier_", loaded))
+    selections = [each.selection_ for each in parts if hasattr(each, "selection_")]
+    if json:
+        facts["selections"] = [asdict(selection) for selection in selections]
+    print_facts(facts, json)
+    if not json:
+        for selection in selections:
+            print(f"\n{_trials(selection, len(loaded.classes_))}")
+
+
+def _print_labels(model: Path, classes: Any, json: bool) -> None:
+    """Print all classes, one per line or as one list."""
+    if json:
+        from json import dumps
+
+        print(dumps(classes.tolist(), default=str))
+        return
+    check_plain_labels(model, classes)
+    print("".join(f"{label}\n" for label in classes.tolist()), end="", flush=True)
+
+
+def _facts(model: Path, loaded: Any) -> dict[str, Any]:
+    """What there is to know, by name."""
+    from ..data.streams import shown
+
+    found = getattr(loaded, "classifier_", loaded)
+    parts = members(found)
+    graphs, weights = [each.trellis_ for each in parts], [each.weights_ for each in parts]
+    n_edges, n_weights = sum(g.n_edges for g in graphs), sum(w.n_nonzero for w in weights)
+    labels = [str(label) for label in loaded.classes_[:5].tolist()]
+    facts: dict[str, Any] = {
+        "file": str(model),
+        "bytes": model.stat().st_size,
+        "estimator": type(loaded).__name__,
+        "classes": len(loaded.classes_),
+        "labels": ", ".join(label if label.isprintable() else shown(label) for label in labels)
+        + (", ..." if len(loaded.classes_) > 5 else ""),
+        "features": found.n_features_in_,
+        "trellises": len(parts),
+        "slice_width": one_or_all([g.slice_width for g in graphs]),
+        "slices": one_or_all([g.n_slices for g in graphs]),
+        "edges": n_edges,
+        "weights": n_weights,
+        "share_of_weights": n_weights / max(1, n_edges * found.n_features_in_),
+        "features_with_weights": one_or_all([w.n_seen for w in weights]),
+        "decoding": one_or_all([repr(each.loss_) for each in parts]),
+        "temperature": one_or_all([each.temperature_ for each in parts]),
+        "calibration": one_or_all([repr(each.calibration_) for each in parts]),
+        "reranking": one_or_all([_reranking(each.model_.centroids) for each in parts]),
+        "settings": " ".join(repr(loaded).split()),
+    }
+    if hasattr(loaded, "first_feature_"):
+        facts["first_feature"] = loaded.first_feature_
+    if getattr(loaded, "layout_", None):
+        facts["layout"] = ", ".join(f"{name} {fact!r}" for name, fact in loaded.layout_.items())
+    thresholds = [getattr(each, "prune_threshold_", None) for each in parts]
+    if None not in thresholds:
+        facts["dropped_in_training"] = one_or_all([f"weights up to {t:.4g}" for t in thresholds])
+    if hasattr(found, "pruning_"):
+        facts["pruned_at"] = found.pruning_.threshold
+    return facts
+
+
+def _reranking(centroids: Any) -> str:
+    return "off" if centroids is None else f"on, with strength {centroids.strength:.3g}"
+
+
+def _trials(selection: Any, n_classes: int) -> str:
+    """Table of what was tried on held-out rows, and what was chosen.
+
+    >>> from xtrellis.selection.settings import Selection, Trial
+    >>> trials = Trial("plain", 1.0, 9, 0.97, 0.88, 0.9), Trial("plain", 3.0, 9, 0.94, 0.89, 0.9)
+    >>> print(_trials(Selection("plain", 3.0, 9, 80, trials), 80))
+    tried on held-out rows of 80 classes: of those with a low log loss, the most accurate was
+    chosen, and a wider trellis only if it was clearly more accurate
+    order        C  width  log loss  accuracy   top-5
+    plain        1      9     0.970    88.00%  90.00%
+    plain        3      9     0.940    89.00%  90.00%  <- chosen
+    """
+    chosen = _chosen(selection, n_classes)
+    lines = [
+        f"tried on held-out rows of {selection.n_classes:,} classes: of those with a low log loss, "
+        "the most accurate was",
+        "chosen, and a wider trellis only if it was clearly more accurate",
+        "order        C  width  log loss  accuracy   top-5",
+    ]
+    for trial in selection.trials:
+        mark = "  <- chosen" if trial is chosen else ""
+        lines.append(
+            f"{trial.order:9} {trial.C:4g} {trial.slice_width:6} {trial.log_loss:9.3f} "
+            f"{trial.accuracy:9.2%} {trial.top_5_accuracy:7.2%}{mark}"
+        )
+    return "\n".join(lines)
+
+
+def _chosen(selection: Any, n_classes: int) -> Any:
+    """The trial whose settings were taken; trials of some of the classes have narrower slices."""
+    from ..selection.default_width import default_slice_width
+
+    trials = [t for t in selection.trials if (t.order, t.C) == (selection.order, selection.C)]
+    times = selection.slice_width / default_slice_width(n_classes)
+    own = times * default_slice_width(selection.n_classes)
+    return min(trials, key=lambda trial: abs(trial.slice_width - own))

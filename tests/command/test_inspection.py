@@ -1,0 +1,53 @@
+"""What ``inspect`` tells of a model: its classes, what was chosen and why, how it was read."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from samples import topics
+from xtrellis import TrellisClassifier
+from xtrellis.command.app import app
+from xtrellis.command.inspection import _trials
+from xtrellis.selection.settings import Selection, Trial
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    X, y = topics(n_classes=40, n_rows=2_000)
+    path = tmp_path_factory.mktemp("inspect") / "model"
+    TrellisClassifier(random_state=0, rerank=0.5).fit(X, y).save(path)
+    return path
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_all_labels(model):
+    assert run(model, "--labels").split() == [str(label) for label in range(40)]
+    assert json.loads(run(model, "--labels", "--json")) == list(range(40))
+
+
+def test_what_was_chosen_and_why(model):
+    table = run(model)
+    assert "reranking" in table
+    assert "on, with strength 0.5" in table
+    assert "dropped in training" in table
+    assert "BestPaths(" in table
+    assert table.count("<- chosen") == 1
+    assert "order        C  width  log loss  accuracy   top-5" in table
+    facts = json.loads(run(model, "--json"))
+    (selection,) = facts["selections"]
+    assert {"order", "C", "slice_width", "trials"} <= selection.keys()
+    assert selection["C"] in [trial["C"] for trial in selection["trials"]]
+
+
+def test_trials_of_some_of_the_classes():
+    trials = [Trial("plain", 1.0, width, 0.9, 0.9, 0.9) for width in (9, 18, 36)]
+    for width, line in ((100, 3), (200, 4), (400, 5)):
+        table = _trials(Selection("plain", 1.0, width, 81, tuple(trials)), 10_000).splitlines()
+        assert [number for number, row in enumerate(table) if "chosen" in row[-10:]] == [line]
+        assert "rows of 81 classes" in table[0]
