@@ -9,6 +9,7 @@ from samples import topics
 from xtrellis import TrellisClassifier, load_model
 from xtrellis.learning import Arow
 from xtrellis.learning.retraining import _blocks
+from xtrellis.prediction import SparseRows
 
 K = 40
 
@@ -78,6 +79,8 @@ def test_removed_classes_are_never_predicted(roomy, rows, tmp_path):
     model = copy_of(roomy, tmp_path).remove_classes(gone)
     assert list(model.classes_) == [c for c in range(K) if c not in gone]
     assert model.assignment_.n_free == 25
+    sizes = model.model_.class_sizes.values(K - 5)
+    np.testing.assert_array_equal(sizes, np.delete(np.bincount(rows[1]), gone))
     expected = [next(c for c in row if c not in gone) for row in before]
     np.testing.assert_array_equal(model.predict(X), expected)
     labels, probabilities = model.predict_top_k(X, 6)
@@ -85,6 +88,11 @@ def test_removed_classes_are_never_predicted(roomy, rows, tmp_path):
     assert (probabilities.sum(axis=1) <= 1 + 1e-9).all()
     classify = model.row_predictor()
     assert [classify(row.indices, row.data) for row in X[:20]] == list(model.predict(X[:20]))
+    few = SparseRows(X[:20].indptr.astype(np.int64), X[:20].indices, X[:20].data, (20, 400))
+    np.testing.assert_array_equal(
+        model.assignment_.class_of_path[model.model_.path_finder()(few)],
+        model.assignment_.class_of_path[model.model_.paths(X[:20])],
+    )
     again = copy_of(model, tmp_path)
     assert bits(again) == bits(model)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -114,6 +122,8 @@ def test_new_classes_are_learned_and_old_ones_kept(young, rows, tmp_path):
     old = young.assignment_.path_of_class
     np.testing.assert_array_equal(model.assignment_.path_of_class[:30], old)
     assert len(set(model.assignment_.path_of_class)) == K
+    sizes = model.model_.class_sizes.values(K)
+    np.testing.assert_array_equal(sizes, np.bincount(y))
 
 
 def test_only_touched_vertices_change(young, rows, tmp_path):
@@ -182,6 +192,7 @@ def test_partial_fit_takes_new_classes_on_the_way(rows):
         model.partial_fit(X[batch], y[batch])
         seen |= set(y[batch].tolist())
         assert list(model.classes_) == sorted(seen)
+    np.testing.assert_array_equal(model.model_.class_sizes.values(K), np.bincount(y))
     for batch in np.array_split(np.random.default_rng(0).permutation(len(y)), 4):
         model.partial_fit(X[batch], y[batch])
     assert model.score(X, y) > 0.9

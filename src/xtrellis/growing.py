@@ -18,12 +18,13 @@ from ._arrays import IntArray, canonical_csr
 from ._checks import encoded_labels, known_labels
 from .base import built_aside
 from .decoding.reranking import centroids_of
-from .fitting import LabelledRows, check_settings, labelled_rows
+from .fitting import LabelledRows, check_settings, class_sizes, labelled_rows
 from .graph.assignment import PathAssignment
 from .held_out import prunes_automatically, stored
 from .learning.learners import Learner, LinearSVM
 from .learning.retraining import Vertex, retrain
 from .learning.rows import merge_rows, prepare_rows
+from .model.packed_arrays import Counts
 from .prediction import TrellisModel
 
 if TYPE_CHECKING:
@@ -101,11 +102,15 @@ def _renumbered(
     class_of_path = np.full(model.trellis.n_classes, -1, np.int64)
     class_of_path[paths] = np.arange(len(paths))
     centroids = None if model.centroids is None else model.centroids.of_classes(numbers)
+    sizes = model.class_sizes
+    if sizes is not None:  # no row of a new class was seen yet
+        sizes = Counts.of(np.append(sizes.values(model.n_classes), 0)[numbers])
     return replace(
         model,
         classes=classes,
         assignment=PathAssignment(paths, class_of_path),
         centroids=centroids,
+        class_sizes=sizes,
         conformal=None,  # sets were calibrated for the classes that were
     )
 
@@ -184,7 +189,7 @@ def with_classes(
     settings = learner, estimator.epochs, estimator.n_jobs, seed, floor
     retrained, n_blocks = retrain(trellis, model.weights, rows, vertices, *settings)
     retrained = retrained.above(_least(model.weights.values))
-    grown = replace(grown, weights=stored(estimator, retrained))
+    grown = replace(grown, weights=stored(estimator, retrained), class_sizes=class_sizes(data))
     if grown.centroids is not None:
         fresh = centroids_of(data.X, data.y_encoded, grown.n_classes)
         grown = replace(grown, centroids=replace(fresh, strength=grown.centroids.strength))

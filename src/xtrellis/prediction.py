@@ -163,7 +163,7 @@ class TrellisModel:
     def row_finder(self) -> Callable[[npt.NDArray[Any], Float32Array], int]:
         """Function that finds the path of one row, given its features and their values."""
         find, shape = self.path_finder(), (1, self.weights.n_features)
-        if not self.is_lazy or self.centroids is not None:
+        if not self.is_lazy or self.centroids is not None or self.assignment.n_free:
             return lambda features, values: find(SparseRows.one(features, values, shape))[0]
         from .kernels import lazy
 
@@ -232,6 +232,7 @@ class TrellisModel:
             return self.search(X, k)
         found = [np.empty((X.shape[0], k), dtype) for dtype in (np.int64, float, float)]
         opened = np.empty(X.shape[0], np.int64)
+        X = X.matrix() if isinstance(X, SparseRows) and X.shape[0] > 1 else X
         left, n_asked = np.arange(X.shape[0]), 2 * k + 4
         while len(left):  # rows among whose best paths too many are free: search on
             n_asked = min(n_asked, self.trellis.n_classes)
