@@ -15,7 +15,7 @@ ORDER = [
     {"evaluation"},
     {"text", "ensemble", "dask"},
     {"classifier", "ltls"},
-    {"fitting"},
+    {"fitting", "growing"},
     {"choosing"},
     {"held_out", "resuming"},
     {"base"},

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from . import growing
 from ._arrays import canonical_csr
 from ._checks import check_magnitudes, class_weights, known_labels, row_weights, weighted
 from .base import TrellisPredictor, built_aside
@@ -64,7 +65,7 @@ class _OnlineMethod:
         return MethodType(self.method, estimator)
 
 
-class TrellisClassifier(TrellisPredictor):
+class TrellisClassifier(growing.GrowingMixin, TrellisPredictor):
     """Classifier for many classes, with one linear learner for each edge of a trellis.
 
     Parameters
@@ -116,6 +117,9 @@ class TrellisClassifier(TrellisPredictor):
         ordered once more; 0 leaves them as they are. It helps classes with few rows, and takes
         several times as long to predict. "auto" re-ranks only if the held-out rows gain at least
         half a point of accuracy. Only for local training.
+    max_classes : int or None, default=None
+        Room for classes to come, by :meth:`add_classes` or :meth:`partial_fit`: the number of paths
+        of the trellis. None makes as many paths as there are classes. Only for local training.
     checkpoint : str, path or None, default=None
         Folder that finished blocks are kept in while ``fit`` trains, so that a training that was
         killed goes on where it was when it is started again, with the same result. It needs a
@@ -196,6 +200,7 @@ class TrellisClassifier(TrellisPredictor):
         prune_threshold: float | str = "auto",
         weight_bits: int = 8,
         rerank: float | str = "auto",
+        max_classes: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -216,6 +221,7 @@ class TrellisClassifier(TrellisPredictor):
         self.prune_threshold = prune_threshold
         self.weight_bits = weight_bits
         self.rerank = rerank
+        self.max_classes = max_classes
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -314,7 +320,8 @@ class TrellisClassifier(TrellisPredictor):
         classes : array-like, default=None
             All classes there will be; needed at the first call, unless the model was fitted
             before. If the assignment is by similarity, the first batch decides which classes are
-            alike.
+            alike. With ``max_classes`` it can be left out: labels that are new take the free path
+            nearest to their rows in the batch.
         """
         with built_aside(self) as new:
             new._partial_fit(X, y, classes, sample_weight)
@@ -323,6 +330,8 @@ class TrellisClassifier(TrellisPredictor):
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         learner = check_settings(self)
         first = not hasattr(self, "model_")
+        if self.max_classes is not None and classes is None:
+            classes = self._with_new_classes(X, y, first)
         known = self._checked_classes(classes, first)
         data = self._batch(X, y, known, sample_weight, first)
         if first:
@@ -351,6 +360,14 @@ class TrellisClassifier(TrellisPredictor):
             sizes = None if sizes is None else class_sizes(data, sizes)
             # Sets were calibrated for the weights as they were.
             self.model_ = replace(self.model_, weights=weights, conformal=None, class_sizes=sizes)
+
+    def _with_new_classes(self, X: Any, y: Any, first: bool) -> Any:
+        """All classes, those of a batch included; new ones are given paths."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float32, reset=first)
+        if first:
+            return np.unique(y)
+        self.model_, _ = growing.with_paths_for(self.model_, canonical_csr(X), y)
+        return self.model_.classes
 
     def _checked_classes(self, classes: Any, first: bool) -> Any:
         """All classes, sorted; or an error that says what a batch cannot tell."""

@@ -315,7 +315,7 @@ def _choices(
             head = None if is_exit else int(heads[way]) - 1 - at * trellis.slice_width
             by_way = _finished(trellis, onward, [*edges[:at].tolist(), int(leaving[way])], head)
             encoded = model.assignment.class_of_path[by_way]
-            label = model.classes[[encoded]].tolist()[0]
+            label = model.classes[[encoded]].tolist()[0] if encoded >= 0 else None
             margin = float(margins[0, leaving[way]])
             choices.append(Choice(head, margin, float(softmax[leaving[way]]), label))
         found.append((float(softmax[edge]), tuple(choices)))

@@ -56,7 +56,7 @@ from .held_out import (
     with_fitted_loss,
     with_sets,
 )
-from .learning.learners import Learner, get_learner
+from .learning.learners import Learner, SklearnLearner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
 from .learning.training import History, Report, ResidentBlocks, run_epochs
 from .model.packed_arrays import Counts
@@ -107,12 +107,13 @@ def labelled_rows(
     sample_weight: Any,
     class_weight: Any = None,
     may_hold_out: Any = None,
+    reset: bool = True,
 ) -> LabelledRows:
     """Check the rows for an estimator, which takes note of their features, and encode the labels.
 
     A class all of whose rows have a weight of zero is still one of the classes.
     """
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float32)
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float32, reset=reset)
     with warnings.catch_warnings():
         # Many classes with few rows each are what this library is for.
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
@@ -175,6 +176,7 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
         check_threshold("rerank", estimator.rerank)
     if estimator.prune_threshold != "auto":
         check_threshold("prune_threshold", estimator.prune_threshold)
+    _check_room(estimator)
     check_fraction("calibration", estimator.calibration)
     check_fraction("validation_fraction", estimator.validation_fraction)
     if isinstance(estimator.assignment, str) and estimator.assignment not in (
@@ -196,6 +198,18 @@ def check_settings(estimator: TrellisClassifier) -> Learner:
     if not isinstance(estimator.verbose, bool):
         check_integer("verbose", estimator.verbose, 0)
     return learner_of(estimator)
+
+
+def _check_room(estimator: TrellisClassifier) -> None:
+    """Raise an error if there cannot be paths that no class has."""
+    if estimator.max_classes is None:
+        return
+    check_integer("max_classes", estimator.max_classes, 2)
+    if estimator.training != "local" or not decodes_automatically(estimator):
+        raise ValueError("max_classes needs training='local' and decoding='auto'")
+    if not isinstance(get_learner(estimator.learner), SklearnLearner):
+        return
+    raise ValueError(f"max_classes needs one of the library's learners, not {estimator.learner!r}")
 
 
 def learner_of(estimator: TrellisClassifier) -> Learner:
@@ -240,6 +254,10 @@ def trellis_for(estimator: TrellisClassifier, n_classes: int) -> Trellis:
     """The graph for a number of classes; a slice width above it means one-vs-rest."""
     from .selection.default_width import default_slice_width
 
+    if estimator.max_classes is not None:
+        if n_classes > estimator.max_classes:
+            raise ValueError(f"max_classes={estimator.max_classes}, but there are {n_classes}")
+        n_classes = int(estimator.max_classes)  # as many paths
     if estimator.slice_width is None:
         return Trellis(n_classes, default_slice_width(n_classes))
     return Trellis(n_classes, min(int(estimator.slice_width), n_classes))
@@ -253,13 +271,14 @@ def assign_paths(
     order: Order = "by_rarity",
 ) -> PathAssignment:
     """Assignment of classes to paths, as the parameter says."""
+    n_classes = len(data.classes)
     if not isinstance(estimator.assignment, str):
-        return given_assignment(trellis, estimator.assignment)
+        return given_assignment(trellis, estimator.assignment, n_classes)
     if estimator.assignment == "random":
-        return random_assignment(trellis, rng)
+        return random_assignment(trellis, rng, n_classes)
     path_order: Any = "depth_first" if estimator.training == "local" else "exit_first"
     return similarity_assignment(
-        trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order
+        trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order, n_classes
     )
 
 

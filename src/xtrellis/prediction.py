@@ -84,9 +84,11 @@ class TrellisModel:
     class_sizes: Counts | None = None
 
     def __post_init__(self) -> None:
-        n_classes, n_edges = self.trellis.n_classes, self.trellis.n_edges
-        check_shape("classes", self.classes, (n_classes,))
-        check_shape("assignment", self.assignment.path_of_class, (n_classes,))
+        n_edges, assignment = self.trellis.n_edges, self.assignment
+        check_shape("classes", self.classes, assignment.path_of_class.shape)
+        check_shape("assignment", assignment.class_of_path, (self.trellis.n_classes,))
+        if assignment.n_free and not self.is_lazy:
+            raise ValueError("free paths need local training and a decoding loss that is lazy")
         if self.weights.n_edges != n_edges:
             raise ValueError(f"weights must be of {n_edges} edges, got {self.weights.n_edges}")
 
@@ -114,8 +116,8 @@ class TrellisModel:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, K."""
-        return self.trellis.n_classes
+        """Number of classes, K; the trellis may have more paths."""
+        return len(self.classes)
 
     @property
     def temperature(self) -> float:
@@ -161,7 +163,7 @@ class TrellisModel:
     def row_finder(self) -> Callable[[npt.NDArray[Any], Float32Array], int]:
         """Function that finds the path of one row, given its features and their values."""
         find, shape = self.path_finder(), (1, self.weights.n_features)
-        if not self.is_lazy or self.centroids is not None:
+        if not self.is_lazy or self.centroids is not None or self.assignment.n_free:
             return lambda features, values: find(SparseRows.one(features, values, shape))[0]
         from .kernels import lazy
 
@@ -225,7 +227,28 @@ class TrellisModel:
         return self.weights.arrays, *shape, *search_settings(self.loss, self.trellis)
 
     def _search(self, X: Any, k: int) -> tuple[IntArray, Any, Any, IntArray]:
-        """Run the search of ``kernels.lazy``."""
+        """The k best paths that classes have, with their costs and logs; vertices opened."""
+        if not self.assignment.n_free:
+            return self.search(X, k)
+        found = [np.empty((X.shape[0], k), dtype) for dtype in (np.int64, float, float)]
+        opened = np.empty(X.shape[0], np.int64)
+        X = X.matrix() if isinstance(X, SparseRows) and X.shape[0] > 1 else X
+        left, n_asked = np.arange(X.shape[0]), 2 * k + 4
+        while len(left):  # rows among whose best paths too many are free: search on
+            n_asked = min(n_asked, self.trellis.n_classes)
+            rows = X if len(left) == X.shape[0] else canonical_csr(X[left])
+            *results, n_opened = self.search(rows, n_asked)
+            used = self.assignment.class_of_path[results[0]] >= 0
+            enough = used.sum(axis=1) >= k
+            first = np.argsort(~used[enough], axis=1, kind="stable")[:, :k]
+            for into, result in zip(found, results, strict=True):
+                into[left[enough]] = np.take_along_axis(result[enough], first, axis=1)
+            opened[left[enough]] = n_opened[enough]
+            left, n_asked = left[~enough], 4 * n_asked
+        return found[0], found[1], found[2], opened
+
+    def search(self, X: Any, k: int) -> tuple[IntArray, Any, Any, IntArray]:
+        """The same of all paths, those that are free included: see ``kernels.lazy``."""
         from .kernels import lazy
 
         n_rows = X.shape[0]

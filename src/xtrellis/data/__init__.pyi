@@ -5,6 +5,9 @@ from .downloads import DownloadError as DownloadError
 from .readers import iter_texts as iter_texts
 from .readers import read_rows as read_rows
 from .readers import read_text as read_text
+from .shards import Shards as Shards
+from .shards import open_shards as open_shards
+from .shards import write_shards as write_shards
 from .streams import DataError as DataError
 from .svmlight import read_svmlight as read_svmlight
 from .svmlight import read_svmlight_files as read_svmlight_files

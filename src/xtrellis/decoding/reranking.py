@@ -91,6 +91,13 @@ class Centroids:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(strength, starts, unpack_gaps(gaps, wide_gaps, starts), codes)
 
+    def of_classes(self, numbers: IntArray) -> Centroids:
+        """The centroids of these classes, in this order; -1 stands for one that has none."""
+        counts = np.where(numbers < 0, 0, np.diff(self.starts)[numbers])
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][numbers] - starts[:-1], counts)
+        return Centroids(self.strength, starts, self.features[at], self.codes[at])
+
     def cosines(self, X: Any, classes: IntArray) -> Floats:
         """Cosines of rows and the centroids of some classes each, (n, m)."""
         from ..kernels import rerank

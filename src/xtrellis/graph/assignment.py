@@ -26,6 +26,8 @@ from .trellis import Trellis
 
 PathOrder = Literal["depth_first", "exit_first"]
 
+_MAX_FREE = 10_000  # paths per class in a model file: more would only fill memory
+
 
 @dataclass(frozen=True, eq=False)
 class PathAssignment:
@@ -34,8 +36,8 @@ class PathAssignment:
     Attributes
     ----------
     path_of_class : ndarray of int64, shape (K,)
-    class_of_path : ndarray of int64, shape (K,)
-        Its inverse.
+    class_of_path : ndarray of int64, shape (n_paths,)
+        Its inverse; -1 for a path that is free, which no class has.
 
     Examples
     --------
@@ -48,19 +50,33 @@ class PathAssignment:
     path_of_class: IntArray
     class_of_path: IntArray
 
-    def to_parts(self) -> dict[str, IntArray]:
+    @property
+    def n_free(self) -> int:
+        """Number of paths that no class has."""
+        return len(self.class_of_path) - len(self.path_of_class)
+
+    def to_parts(self) -> dict[str, Any]:
         """Parts of a model file: the inverse follows."""
-        return {"path_of_class": self.path_of_class}
+        parts: dict[str, Any] = {"path_of_class": self.path_of_class}
+        return {**parts, "n_paths": len(self.class_of_path)} if self.n_free else parts
 
     @classmethod
-    def from_parts(cls, path_of_class: IntArray) -> PathAssignment:
+    def from_parts(cls, path_of_class: IntArray, n_paths: int | None = None) -> PathAssignment:
         """Assignment of the parts of a model file."""
+        n_classes = len(path_of_class)
+        n_paths = n_classes if n_paths is None else n_paths
+        if not n_classes <= n_paths <= _MAX_FREE * n_classes:
+            raise ValueError(f"{n_classes} classes cannot have {n_paths} paths")
         # Any graph with as many paths does.
-        return given_assignment(Trellis(len(path_of_class), 2), path_of_class)
+        return given_assignment(Trellis(n_paths, 2), path_of_class, n_classes)
 
 
-def given_assignment(trellis: Trellis, permutation: npt.ArrayLike) -> PathAssignment:
+def given_assignment(
+    trellis: Trellis, permutation: npt.ArrayLike, n_classes: int | None = None
+) -> PathAssignment:
     """Assignment of class k to path ``permutation[k]``.
+
+    There are as many classes as paths, unless ``n_classes`` says that there are fewer.
 
     Examples
     --------
@@ -69,9 +85,10 @@ def given_assignment(trellis: Trellis, permutation: npt.ArrayLike) -> PathAssign
     array([2, 0, 1])
     """
     paths = np.asarray(permutation)
-    if paths.shape != (trellis.n_classes,):
+    n_classes = trellis.n_classes if n_classes is None else n_classes
+    if paths.shape != (n_classes,):
         raise ValueError(
-            f"permutation must hold one path for each of the {trellis.n_classes} classes, "
+            f"permutation must hold one path for each of the {n_classes} classes, "
             f"got shape {paths.shape}"
         )
     if paths.dtype.kind not in "iu":
@@ -90,13 +107,15 @@ def given_assignment(trellis: Trellis, permutation: npt.ArrayLike) -> PathAssign
             f"{np.flatnonzero(paths == twice)[:2].tolist()}"
         )
     paths = paths.astype(np.int64)
-    classes = np.empty_like(paths)
+    classes = np.full(trellis.n_classes, -1, np.int64)
     classes[paths] = np.arange(len(paths))
     return PathAssignment(paths, classes)
 
 
 def random_assignment(
-    trellis: Trellis, random_state: int | np.random.RandomState | None = None
+    trellis: Trellis,
+    random_state: int | np.random.RandomState | None = None,
+    n_classes: int | None = None,
 ) -> PathAssignment:
     """Assignment drawn from all permutations alike, as in the paper.
 
@@ -109,7 +128,7 @@ def random_assignment(
     from sklearn.utils import check_random_state
 
     rng = check_random_state(random_state)
-    return given_assignment(trellis, rng.permutation(trellis.n_classes))
+    return given_assignment(trellis, rng.permutation(trellis.n_classes)[:n_classes], n_classes)
 
 
 # ---------------------------------------------------------------------- similarity
@@ -123,6 +142,7 @@ def similarity_assignment(
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
     order: Order = "by_rarity",
+    n_classes: int | None = None,
 ) -> PathAssignment:
     """Assignment that puts classes with similar features on neighbouring paths.
 
@@ -150,6 +170,9 @@ def similarity_assignment(
         Threads; the result does not depend on it.
     order : {"by_rarity", "plain"}, default="by_rarity"
         Whether features of few classes weigh more.
+    n_classes : int or None
+        Number of classes, if there are more paths: free ones are then spread evenly, so that there
+        is room beside all classes.
 
     Examples
     --------
@@ -169,16 +192,19 @@ def similarity_assignment(
     shared = trellis.path_vertices(paths)
     if path_order == "exit_first":
         shared = np.column_stack([_exits(trellis, paths), shared])
+    n_classes = trellis.n_classes if n_classes is None else n_classes
+    taken = np.arange(n_classes) * trellis.n_classes // n_classes
+    paths, shared = paths[taken], shared[taken]
     with single_threaded_blas():  # the same bits for any number of threads
-        vectors = class_vectors(X, y, trellis.n_classes, rng, n_jobs, order)
+        vectors = class_vectors(X, y, n_classes, rng, n_jobs, order)
         known = vectors.any(axis=1)
         members = np.flatnonzero(known)
         # Parting by the second slice, too, gains where there are more; nothing for independent.
         depth = min(2, trellis.n_slices - 1) if path_order == "depth_first" else 0
         found = class_order(members, vectors, shared[: len(members)], depth, rng, n_jobs)
-    path_of_class = np.empty(trellis.n_classes, dtype=np.int64)
+    path_of_class = np.empty(n_classes, dtype=np.int64)
     path_of_class[np.concatenate([found, np.flatnonzero(~known)])] = paths
-    return given_assignment(trellis, path_of_class)
+    return given_assignment(trellis, path_of_class, n_classes)
 
 
 def exit_first(trellis: Trellis) -> IntArray:

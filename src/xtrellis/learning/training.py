@@ -248,7 +248,7 @@ def train_before(
         train_block_before,
         rows,
         plans,
-        lambda index: (learner, epochs, _block_seed(seed, index), floor),
+        lambda index: (learner, epochs, block_seed(seed, index), floor),
         n_jobs,
     )
     constants = constant_margins(trellis, rows)
@@ -274,7 +274,7 @@ def _train_blocks(
         train_block,
         rows,
         plans,
-        lambda index: (learner, epochs, _block_seed(seed, index), floor),
+        lambda index: (learner, epochs, block_seed(seed, index), floor),
         n_jobs,
     ):
         results[index] = result
@@ -302,7 +302,7 @@ class ResidentBlocks:
         self.trellis, self.rows, self.training, self.n_jobs = trellis, rows, training, n_jobs
         self.plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
         self.running = [
-            RunningBlock.start(rows, plan, learner, _block_seed(seed, index))
+            RunningBlock.start(rows, plan, learner, block_seed(seed, index))
             for index, plan in enumerate(self.plans)
         ]
         self.n_pairs = sum(_n_pairs(rows, plan) for plan in self.plans)
@@ -360,7 +360,8 @@ def constant_margins(trellis: Trellis, rows: TrainingRows) -> Float32Array:
     return np.where(positives > 0, 1, -1).astype(np.float32)
 
 
-def _block_seed(seed: int, index: int) -> int:
+def block_seed(seed: int, index: int) -> int:
+    """Seed of a block, given that of all."""
     return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
 
 

@@ -1,0 +1,297 @@
+"""Rows on disk, larger than memory: a folder of CSR shards that are mapped one at a time.
+
+A converter streams an svmlight file into the folder, a few megabytes at a time. Each shard is a
+safetensors file of some rows: its arrays are mapped into memory when the shard is used, and nothing
+is parsed again. ``rows.json`` is written last and lists what the folder holds; a folder without it
+was not finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .labels import checked_label, label_array
+from .streams import DataError, Source, Stream, opened
+from .svmlight import ZeroBased, _Block, _parse
+
+NAME, SUFFIX = "rows.json", ".rows"
+VERSION = 1
+_ENTRY = "xtrellis rows"  # of a shard's header
+_SHARD = 2**25  # bytes of features and values in a shard, about
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """Rows in a folder: an iterable of ``(X, y)``, one pair per shard, mapped when it is reached.
+
+    Attributes
+    ----------
+    folder : Path
+    counts : tuple of int
+        Number of rows of each shard.
+    n_features : int
+        Number of columns of each X.
+    first_feature : {0, 1}
+        The number of the first column in the svmlight file.
+    classes : ndarray
+        All labels, sorted.
+    """
+
+    folder: Path
+    counts: tuple[int, ...]
+    n_features: int
+    first_feature: int
+    classes: npt.NDArray[Any]
+    numbers: npt.NDArray[np.int64] = field(repr=False)  # of the labels, as they are in the shards
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all shards."""
+        return sum(self.counts)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __iter__(self) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+        return (self[number] for number in range(len(self)))
+
+    def __getitem__(self, number: int) -> tuple[Any, npt.NDArray[Any]]:
+        """Rows and labels of one shard."""
+        from scipy import sparse
+
+        if not 0 <= number < len(self):
+            raise IndexError(f"there are {len(self)} shards, not {number + 1}")
+        path = _path(self.folder, number)
+        with _naming(path):
+            arrays = _mapped(path)
+            indptr, indices = arrays["indptr"], arrays["indices"]
+            values, labels = arrays["values"], arrays["labels"]
+            n_rows, n_values = self.counts[number], len(values)
+            # What kernels rely on; features in order are what the converter wrote.
+            sound = (
+                indptr.shape == (n_rows + 1,)
+                and labels.shape == (n_rows,)
+                and indices.shape == (n_values,)
+                and indptr[0] == 0
+                and indptr[-1] == n_values
+                and bool((np.diff(indptr) >= 0).all())
+                and labels.min(initial=0) >= 0
+                and labels.max(initial=0) < len(self.numbers)
+                and indices.min(initial=self.first_feature) >= self.first_feature
+                and indices.max(initial=0) < self.n_features + self.first_feature
+            )
+            if not sound:
+                raise DataError("its parts do not fit each other")
+        if self.first_feature:
+            indices = indices - np.int32(self.first_feature)
+        X = sparse.csr_matrix((values, indices, indptr), (n_rows, self.n_features), copy=False)
+        X.has_sorted_indices = X.has_canonical_format = True
+        return X, self.classes[self.numbers[labels]]
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def open_shards(folder: str | os.PathLike[str], *, n_features: int | None = None) -> Shards:
+    """Open a folder that :func:`write_shards` made.
+
+    Parameters
+    ----------
+    folder : path
+    n_features : int or None, default=None
+        Number of columns, if it is to be larger than that of the rows themselves: for rows to
+        predict, ``clf.n_features_in_``.
+
+    Examples
+    --------
+    See :func:`write_shards`.
+
+    >>> from xtrellis.data import open_shards
+    >>> open_shards("nowhere")
+    Traceback (most recent call last):
+        ...
+    xtrellis.data.streams.DataError: nowhere: there is no rows.json: no folder of rows, or one ...
+    """
+    path = Path(folder)
+    with _naming(path):
+        try:
+            found = json.loads((path / NAME).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise DataError(
+                f"there is no {NAME}: no folder of rows, or one that was not finished; convert the "
+                f"rows again"
+            ) from None
+        if found["version"] != VERSION:
+            raise DataError(f"it has version {found['version']}, and this xtrellis reads {VERSION}")
+        counts = tuple(int(count) for count in found["counts"])
+        names = found["labels"]
+        labels = np.array(names, np.int64) if found["whole_numbers"] else label_array(names)
+        classes, numbers = np.unique(labels, return_inverse=True)
+        own = int(found["n_features"])
+    if n_features is not None and n_features < own:
+        raise DataError(f"{path}: its rows have {own} features, more than the {n_features} wanted")
+    return Shards(path, counts, n_features or own, int(found["first_feature"]), classes, numbers)
+
+
+def _mapped(path: Path) -> dict[str, Any]:
+    from ..model.model_file import read_file
+
+    with open(path, "rb") as file:
+        arrays, metadata = read_file(file, mmap=True)
+    if _ENTRY not in metadata:
+        raise DataError("it holds no rows")
+    return arrays
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """One line that names the file, whatever is wrong with it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: this shard is missing; convert the rows again") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = str(error) if isinstance(error, ValueError) else "it is damaged"
+        raise DataError(f"{path}: {' '.join(what.split())}") from None
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write_shards(
+    source: Source,
+    folder: str | os.PathLike[str],
+    *,
+    zero_based: ZeroBased = "auto",
+    shard_bytes: int = _SHARD,
+    verbose: int = 0,
+) -> Shards:
+    r"""Convert an svmlight file into a folder of shards, in bounded memory.
+
+    Parameters
+    ----------
+    source : path or binary file
+        As for :func:`read_svmlight`.
+    folder : path
+        Made if it does not exist; it must not hold rows already.
+    zero_based : bool or "auto", default="auto"
+        As for :func:`read_svmlight`.
+    shard_bytes : int
+        Size of a shard: what is in memory at once is a few times as much.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> from xtrellis import TrellisClassifier
+    >>> from xtrellis.data import write_shards
+    >>> file = io.BytesIO(b"cat 1:1 3:1\ndog 2:1\n" * 10)
+    >>> clf = TrellisClassifier(learner="arow", random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     shards = write_shards(file, folder)
+    ...     for X, y in shards:
+    ...         clf = clf.partial_fit(X, y, classes=shards.classes)
+    ...     [clf.score(X, y) for X, y in shards]
+    [1.0]
+    """
+    from .._progress import row_progress
+
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    if (place / NAME).exists():
+        raise DataError(f"{place}: it holds rows already; name another folder, or delete it")
+    writer = _Writer(place, shard_bytes)
+    with opened(source) as stream, row_progress(verbose, None) as report:
+        for text in stream.blocks(min(shard_bytes, 2**22)):
+            block = _parse(stream, text, labelled=True)
+            writer.add(stream, block)
+            report(len(block.lines))
+        writer.flush()
+        if not writer.counts:
+            raise stream.error("there are no rows; is this the right file?")
+        if zero_based == "auto":
+            zero_based = writer.least == 0 or writer.most < 0
+        if not zero_based and writer.least == 0:
+            raise stream.error("feature 0 in a file of features from 1; pass zero_based=True")
+    writer.finish(bool(zero_based))
+    return open_shards(place)
+
+
+class _Writer:
+    """Collects rows until they fill a shard; labels are numbered as they come."""
+
+    def __init__(self, folder: Path, shard_bytes: int) -> None:
+        self.folder, self.shard_bytes = folder, shard_bytes
+        self.counts: list[int] = []
+        self.numbers: dict[str, int] = {}
+        self.whole_numbers, self.least, self.most = True, 2**31 - 1, -1
+        self._parts: list[tuple[_Block, npt.NDArray[np.int32]]] = []
+        self._size = 0
+
+    def add(self, stream: Stream, block: _Block) -> None:
+        """Take the rows of some lines."""
+        from ..kernels import svmlight as kernel
+
+        labels = np.empty(len(block.lines), np.int32)
+        self.whole_numbers &= bool((block.label_kinds == kernel.INTEGER).all())
+        start = 0
+        for row, stop in enumerate(block.name_stops.tolist()):
+            name = checked_label(stream, block.names[start:stop], int(block.lines[row]))
+            labels[row], start = self.numbers.setdefault(name, len(self.numbers)), stop
+        self.least = min(self.least, int(block.indices.min(initial=2**31 - 1)))
+        self.most = max(self.most, int(block.indices.max(initial=-1)))
+        self._parts.append((block, labels))
+        self._size += block.indices.nbytes + block.values.nbytes
+        if self._size >= self.shard_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected as a shard."""
+        from ..model.atomic import replacing
+        from ..model.model_file import write_file
+
+        blocks = [block for block, _ in self._parts]
+        n_rows = sum(len(block.lines) for block in blocks)
+        if n_rows:
+            sizes = [np.diff(block.row_stops, prepend=0) for block in blocks]
+            arrays = {
+                "values": np.concatenate([block.values for block in blocks]),
+                "indices": np.concatenate([block.indices for block in blocks]),
+                "indptr": np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64),
+                "labels": np.concatenate([labels for _, labels in self._parts]),
+            }
+            path = _path(self.folder, len(self.counts))
+            with replacing(path) as beside, open(beside, "wb") as file:
+                write_file(file, arrays, {"version": VERSION}, _ENTRY)
+            self.counts.append(n_rows)
+        self._parts, self._size = [], 0
+
+    def finish(self, zero_based: bool) -> None:
+        """Write what the folder holds."""
+        from ..model.atomic import replacing
+
+        names: list[Any] = list(self.numbers)
+        facts = {
+            "version": VERSION,
+            "counts": self.counts,
+            "n_features": max(self.most + zero_based, 0),
+            "first_feature": int(not zero_based),
+            "whole_numbers": self.whole_numbers,
+            "labels": [int(name) for name in names] if self.whole_numbers else names,
+        }
+        with replacing(self.folder / NAME) as beside:
+            beside.write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:06}{SUFFIX}"

@@ -1,0 +1,263 @@
+"""Classes that come and go: a new class takes a free path, and one that is removed leaves its own.
+
+A new class takes the free path that the model finds cheapest for its centroid: the one whose
+vertices it would take for the new class's rows anyway. Only the vertices on its path are trained
+again; the weights of all others stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from ._arrays import IntArray, canonical_csr
+from ._checks import encoded_labels, known_labels
+from .base import built_aside
+from .decoding.reranking import centroids_of
+from .fitting import LabelledRows, check_settings, class_sizes, labelled_rows
+from .graph.assignment import PathAssignment
+from .held_out import prunes_automatically, stored
+from .learning.learners import Learner, LinearSVM
+from .learning.retraining import Vertex, retrain
+from .learning.rows import merge_rows, prepare_rows
+from .model.packed_arrays import Counts
+from .prediction import TrellisModel
+
+if TYPE_CHECKING:
+    from .classifier import TrellisClassifier
+
+_FIRST, _MOST = 64, 4_096  # best paths that are looked at for a free one
+_FLOOR = 0.01  # of a block's largest weight, as in ``choosing``
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """What adding classes did.
+
+    Attributes
+    ----------
+    classes : ndarray
+        The new labels, sorted.
+    paths : ndarray of int64
+        The path that each of them took.
+    vertices : list of (int, int)
+        Vertices that were trained again: their slice, -1 for the source, and their number there.
+    n_blocks : int
+        Blocks that were trained.
+    """
+
+    classes: npt.NDArray[Any]
+    paths: IntArray
+    vertices: list[Vertex]
+    n_blocks: int
+
+
+# ---------------------------------------------------------------------- paths
+
+
+def with_paths_for(
+    model: TrellisModel, X: Any, y: npt.NDArray[Any]
+) -> tuple[TrellisModel, npt.NDArray[Any]]:
+    """The model with paths for the labels that it does not know, and these labels.
+
+    Its weights stay as they are.
+    """
+    unknown = encoded_labels(model.classes, y) < 0
+    new = np.unique(y[unknown])
+    if len(new) == 0:
+        return model, new
+    if len(new) > model.assignment.n_free:
+        raise ValueError(
+            f"there is room for {model.assignment.n_free} more classes, but y has {len(new)} new "
+            f"ones: fit with a larger max_classes"
+        )
+    rows = np.flatnonzero(unknown)
+    paths = _free_paths(model, X[rows], np.searchsorted(new, y[rows]), len(new))
+    classes = np.concatenate([model.classes, new])
+    order = np.argsort(classes, kind="stable")
+    numbers = np.concatenate([np.arange(model.n_classes), np.full(len(new), -1)])[order]
+    every = np.concatenate([model.assignment.path_of_class, paths])[order]
+    return _renumbered(model, classes[order], every, numbers), new
+
+
+def without_classes(model: TrellisModel, labels: Any) -> TrellisModel:
+    """The model without some classes: their paths are free, and never predicted."""
+    gone = known_labels(model.classes, np.atleast_1d(np.asarray(labels)))
+    kept = np.setdiff1d(np.arange(model.n_classes), gone)
+    if len(kept) < 2:
+        raise ValueError(f"two classes must stay, but only {len(kept)} would")
+    if not model.is_lazy:
+        raise ValueError("only classes of models trained locally can be removed")
+    return _renumbered(model, model.classes[kept], model.assignment.path_of_class[kept], kept)
+
+
+def _renumbered(
+    model: TrellisModel, classes: npt.NDArray[Any], paths: IntArray, numbers: IntArray
+) -> TrellisModel:
+    """The model with these classes, whose numbers were those given; -1 for one that is new."""
+    class_of_path = np.full(model.trellis.n_classes, -1, np.int64)
+    class_of_path[paths] = np.arange(len(paths))
+    centroids = None if model.centroids is None else model.centroids.of_classes(numbers)
+    sizes = model.class_sizes
+    if sizes is not None:  # no row of a new class was seen yet
+        sizes = Counts.of(np.append(sizes.values(model.n_classes), 0)[numbers])
+    return replace(
+        model,
+        classes=classes,
+        assignment=PathAssignment(paths, class_of_path),
+        centroids=centroids,
+        class_sizes=sizes,
+        conformal=None,  # sets were calibrated for the classes that were
+    )
+
+
+def _free_paths(model: TrellisModel, X: Any, y_encoded: IntArray, n_new: int) -> IntArray:
+    """For each new class the cheapest free path for its centroid, the largest class first."""
+    centroids = _centroids(X, y_encoded, n_new)
+    sizes = np.bincount(y_encoded, minlength=n_new)
+    free = model.assignment.class_of_path < 0
+    found = np.full(n_new, -1, np.int64)
+    n_asked, most = _FIRST, min(_MOST, model.trellis.n_classes)
+    while True:
+        n_asked = min(n_asked, most)
+        left = np.flatnonzero(found < 0)
+        best = model.search(canonical_csr(centroids[left]), n_asked)[0]
+        for place in np.argsort(-sizes[left], kind="stable"):
+            mine = best[place][free[best[place]]]
+            if len(mine):
+                found[left[place]] = mine[0]
+                free[mine[0]] = False
+        if n_asked == most or (found >= 0).all():
+            break
+        n_asked *= 4
+    rest = np.flatnonzero(found < 0)
+    found[rest] = np.flatnonzero(free)[: len(rest)]
+    return found
+
+
+def _centroids(X: Any, y_encoded: IntArray, n_classes: int) -> Any:
+    """Sums of the rows of each class, as long as its rows are on average."""
+    from scipy import sparse
+
+    belongs = sparse.csr_matrix(
+        (np.ones(len(y_encoded), np.float32), (y_encoded, np.arange(len(y_encoded)))),
+        (n_classes, len(y_encoded)),
+    )
+    sums = sparse.csr_matrix(belongs @ X)
+    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    wanted = belongs @ lengths / np.maximum(np.bincount(y_encoded, minlength=n_classes), 1)
+    own = np.sqrt(np.asarray(sums.multiply(sums).sum(axis=1)).ravel())
+    return sparse.diags_array(wanted / np.maximum(own, 1e-30)) @ sums
+
+
+# ---------------------------------------------------------------------- weights
+
+
+def with_classes(
+    estimator: TrellisClassifier, learner: Learner, model: TrellisModel, data: LabelledRows
+) -> tuple[TrellisModel, Added]:
+    """The model with the classes of these rows that it does not know, and what was trained.
+
+    ``data`` has rows of all classes, old and new: every path passes the source.
+    """
+    absent = np.setdiff1d(model.classes, data.classes)
+    if len(absent):
+        raise ValueError(
+            f"y must have rows of all classes, as the vertices that they share are trained again; "
+            f"there are none of {absent[:1].tolist()[0]!r}"
+        )
+    grown, new = with_paths_for(model, data.X, data.classes[data.y_encoded])
+    paths = grown.assignment.path_of_class[np.searchsorted(grown.classes, new)]
+    if len(new) == 0:
+        return model, Added(new, paths, [], 0)
+    trellis, X, y_encoded, weights = grown.trellis, data.X, data.y_encoded, data.sample_weight
+    if learner.merges_rows:
+        X, y_encoded, weights, _ = merge_rows(X, y_encoded, weights)
+    seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
+    nothing = np.zeros(len(y_encoded), bool)
+    rng = np.random.RandomState(seed)
+    of_rows = grown.assignment.path_of_class[y_encoded]
+    rows = prepare_rows(trellis, X, of_rows, weights, nothing, rng)
+    vertices: set[Vertex] = {(-1, 0)}
+    for place, column in enumerate(trellis.path_vertices(paths).T):
+        vertices |= {(place, int(vertex)) for vertex in column[column >= 0]}
+    floor = _FLOOR if prunes_automatically(estimator) else 0.0
+    settings = learner, estimator.epochs, estimator.n_jobs, seed, floor
+    retrained, n_blocks = retrain(trellis, model.weights, rows, vertices, *settings)
+    retrained = retrained.above(_least(model.weights.values))
+    grown = replace(grown, weights=stored(estimator, retrained), class_sizes=class_sizes(data))
+    if grown.centroids is not None:
+        fresh = centroids_of(data.X, data.y_encoded, grown.n_classes)
+        grown = replace(grown, centroids=replace(fresh, strength=grown.centroids.strength))
+    return grown, Added(new, paths, sorted(vertices), n_blocks)
+
+
+def _least(values: npt.NDArray[np.float32]) -> float:
+    """The threshold that weights were pruned at, as far as the smallest of them tells."""
+    sizes = np.abs(values[values != 0])
+    return float(np.nextafter(sizes.min(), np.float32(0))) if len(sizes) else 0.0
+
+
+# ---------------------------------------------------------------------- estimators
+
+
+class GrowingMixin:
+    """Methods by which the classes of a fitted classifier come and go."""
+
+    model_: TrellisModel
+    added_: Added
+
+    def add_classes(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the classes of y that are new, on rows of all classes, old and new.
+
+        A new class takes the free path nearest to its centroid; ``max_classes`` says how many there
+        are. Only the vertices on the paths of the new classes are trained again. All settings stay
+        as they are: C, the decoding loss, the calibration, the threshold below which weights are
+        dropped.
+
+        Returns
+        -------
+        self
+            ``added_`` lists the new classes, their paths, and the vertices trained again.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> clf = TrellisClassifier(max_classes=10, random_state=0).fit(X[y < 8] / 16, y[y < 8])
+        >>> clf.add_classes(X / 16, y).added_.classes
+        array([8, 9])
+        >>> clf.score(X / 16, y) > 0.9
+        True
+        """
+        check_is_fitted(self)
+        with built_aside(self) as aside:
+            new: Any = aside
+            learner = check_settings(new)
+            selection = getattr(new, "selection_", None)
+            if selection is not None and isinstance(learner, LinearSVM):
+                learner = replace(learner, C=selection.C)
+            data = labelled_rows(new, X, y, sample_weight, new.class_weight, reset=False)
+            new.model_, new.added_ = with_classes(new, learner, new.model_, data)
+            new._online = None  # states of online learners belong to the weights that were
+        return self
+
+    def remove_classes(self, labels: Any) -> Self:
+        """Forget some classes: they are never predicted again, and their paths are free.
+
+        >>> import numpy as np
+        >>> from xtrellis import TrellisClassifier
+        >>> X, y = np.tile(np.eye(4), (3, 1)), [0, 1, 2, 3] * 3
+        >>> clf = TrellisClassifier(random_state=0).fit(X, y).remove_classes([2])
+        >>> clf.classes_, 2 in clf.predict(X)
+        (array([0, 1, 3]), False)
+        """
+        check_is_fitted(self)
+        with built_aside(self) as new:
+            new.model_ = without_classes(new.model_, labels)
+        return self

@@ -1,0 +1,183 @@
+"""Rows on disk: the rows that were converted, in bounded memory; damage is named in one line."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from samples import PACKERS, topics
+from xtrellis import TrellisClassifier
+from xtrellis.data import DataError, open_shards, read_svmlight, write_shards
+from xtrellis.learning import Arow
+
+
+def svmlight(X, y, first=0):
+    lines = [
+        f"{label} "
+        + " ".join(
+            f"{j + first}:{v!r}" for j, v in zip(row.indices, row.data.tolist(), strict=True)
+        )
+        for label, row in zip(y, X, strict=True)
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return topics(n_classes=20, n_rows=3000)
+
+
+@pytest.fixture
+def shards(rows, tmp_path):
+    """Several shards of the rows."""
+    return write_shards(io.BytesIO(svmlight(*rows)), tmp_path / "rows", shard_bytes=10_000)
+
+
+def joined(shards):
+    from scipy import sparse
+
+    parts = list(shards)
+    return sparse.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def test_shards_hold_the_rows_of_the_file(rows, shards):
+    X, y = read_svmlight(io.BytesIO(svmlight(*rows)))
+    assert len(shards) > 3
+    assert shards.n_rows == 3000
+    assert all(part.shape[1] == shards.n_features == X.shape[1] for part, _ in shards)
+    found, labels = joined(open_shards(shards.folder))
+    assert (found != X).nnz == 0
+    np.testing.assert_array_equal(labels, y)
+    np.testing.assert_array_equal(shards.classes, np.unique(y))
+    assert labels.dtype == y.dtype
+
+
+@pytest.mark.parametrize("packed", ["plain", "gz"])
+def test_words_as_labels_and_features_from_one(rows, tmp_path, packed):
+    X, y = rows
+    names = np.array([f"topic {k}".replace(" ", "_") for k in y])
+    names[y == 7] = "007"
+    content = PACKERS[packed](svmlight(X, names, first=1))
+    expected, labels = read_svmlight(io.BytesIO(content))
+    shards = write_shards(io.BytesIO(content), tmp_path)
+    assert shards.first_feature == 1
+    found, y_found = joined(shards)
+    assert (found != expected).nnz == 0
+    np.testing.assert_array_equal(y_found, labels)
+
+
+def test_online_training_and_prediction_are_those_of_rows_in_memory(rows, shards):
+    X, y = rows
+    one, other = (TrellisClassifier(5, learner=Arow(), random_state=0) for _ in range(2))
+    start = 0
+    for part, labels in shards:
+        one.partial_fit(part, labels, classes=shards.classes)
+        stop = start + len(labels)
+        other.partial_fit(X[start:stop, : part.shape[1]], y[start:stop], classes=np.unique(y))
+        start = stop
+    predicted = np.concatenate([one.predict(part) for part, _ in shards])
+    np.testing.assert_array_equal(predicted, other.predict(X[:, : shards.n_features]))
+
+
+def test_memory_stays_below_a_quarter_of_the_data(tmp_path):
+    """Converting, training and predicting, in a process of its own."""
+    code = """
+import resource, sys
+import numpy as np
+from scipy import sparse
+from xtrellis import TrellisClassifier
+from xtrellis.data import open_shards, write_shards
+from xtrellis.learning import Arow
+
+file, folder = sys.argv[1:]
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+def use(folder, file):
+    shards = write_shards(file, folder, shard_bytes=2**20)
+    clf = TrellisClassifier(4, learner=Arow(), random_state=0)
+    for X, y in shards:
+        clf.partial_fit(X, y, classes=shards.classes)
+    return shards, [clf.score(X, y) for X, y in shards]
+
+small = file + ".small"
+with open(file, "rb") as all_rows, open(small, "wb") as some:
+    some.write(b"".join(all_rows.readline() for _ in range(3000)))
+use(folder + "-small", small)  # all is compiled and imported
+before = peak()
+shards, scores = use(folder, file)
+size = sum(path.stat().st_size for path in shards.folder.glob("*.rows"))
+print(size, peak() - before, len(shards), min(scores))
+"""
+    rng = np.random.default_rng(0)
+    file = tmp_path / "rows.svm"
+    with open(file, "w") as lines:
+        for _ in range(60):
+            columns = np.sort(np.argsort(rng.random((1000, 60)), axis=1)[:, :50], axis=1)
+            labels = rng.integers(0, 8, 1000)
+            for label, row in zip(labels.tolist(), columns.tolist(), strict=True):
+                lines.write(f"{label} {100 + label}:2 " if label else "0 ")
+                shift = 200
+                lines.write(" ".join(f"{j + shift}:0.5" for j in row) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file), str(tmp_path / "shards")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    size, growth, n_shards, accuracy = map(float, done.stdout.split())
+    assert n_shards > 10
+    assert accuracy > 0.9
+    assert growth < size / 4, (growth, size)
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+def refusal(call, *arguments, **options):
+    with pytest.raises(DataError) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_damage_is_named_in_one_line(shards):
+    folder = shards.folder
+    path = folder / "000001.rows"
+    content = path.read_bytes()
+    path.write_bytes(content[:-100])
+    assert "000001.rows: " in refusal(list, shards)
+    assert "cut off" in refusal(list, shards)
+    path.write_bytes((folder / "000000.rows").read_bytes())
+    if shards.counts[0] != shards.counts[1]:
+        assert "its parts do not fit each other" in refusal(list, shards)
+    path.unlink()
+    assert "000001.rows: this shard is missing" in refusal(list, shards)
+    facts = json.loads((folder / "rows.json").read_text())
+    for changed, message in [
+        ({**facts, "version": 9}, "it has version 9"),
+        ({**facts, "n_features": 3}, "its parts do not fit each other"),
+        ({"version": 1}, "it is damaged"),
+    ]:
+        (folder / "rows.json").write_text(json.dumps(changed))
+        assert message in refusal(lambda: open_shards(folder)[0])
+    (folder / "rows.json").unlink()
+    assert "there is no rows.json" in refusal(open_shards, folder)
+
+
+def test_bad_rows_leave_a_folder_that_is_not_finished(tmp_path):
+    folder = tmp_path / "rows"
+    assert refusal(write_shards, io.BytesIO(b"1 2:1\n1 3:x\n"), folder).startswith("<stdin>:2: ")
+    assert "there is no rows.json" in refusal(open_shards, folder)
+    assert "there are no rows" in refusal(write_shards, io.BytesIO(b"\n"), folder)
+    message = refusal(write_shards, io.BytesIO(b"1 0:1\n"), folder, zero_based=False)
+    assert "feature 0 in a file of features from 1" in message
+    write_shards(io.BytesIO(b"1 2:1\n2 3:1\n"), folder)
+    assert "it holds rows already" in refusal(write_shards, io.BytesIO(b"1 2:1\n"), folder)
+    assert "have 3 features, more than the 2" in refusal(open_shards, folder, n_features=2)
+    assert open_shards(folder, n_features=9)[0][0].shape == (2, 9)
