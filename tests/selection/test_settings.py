@@ -20,6 +20,12 @@ def test_one_that_is_less_likely_must_be_clearly_more_accurate():
     assert choose(trials, 500) == 0  # that may be chance
 
 
+def test_a_gain_that_may_be_chance_is_not_worth_a_larger_c():
+    trials = [trial(1.0, 0.800), trial(1.0, 0.801)]
+    assert choose(trials, 1_000) == 0
+    assert choose(trials, 100_000) == 1
+
+
 def test_of_equal_ones_the_first_is_chosen():
     assert choose([trial(1.0, 0.8), trial(0.999, 0.8), trial(1.0, 0.8)], 1_000) == 0
 

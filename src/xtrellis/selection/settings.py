@@ -55,7 +55,7 @@ class Selection:
 
 
 def choose(trials: Sequence[Trial], n_rows: int) -> int:
-    """The most accurate of those whose log loss is close to the least: the first such.
+    """The most accurate of those whose log loss is close to the least: the first that is nearly so.
 
     One whose log loss is not quite as close is taken if it is clearly more accurate, beyond what
     may be chance on so many rows.
@@ -68,7 +68,9 @@ def choose(trials: Sequence[Trial], n_rows: int) -> int:
     def most_accurate(tolerance: float) -> int:
         least = min(trial.log_loss for trial in trials)
         good = [i for i, trial in enumerate(trials) if trial.log_loss <= least * (1 + tolerance)]
-        return max(good, key=lambda i: trials[i].accuracy)
+        best = max(trials[i].accuracy for i in good)
+        near = best - deviation(n_rows) / 2  # a larger C for less than that is not worth its time
+        return next(i for i in good if trials[i].accuracy >= near)
 
     likely, fair = most_accurate(CLOSE), most_accurate(FAIR)
     gain = trials[fair].accuracy - trials[likely].accuracy
