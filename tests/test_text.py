@@ -105,7 +105,7 @@ def test_layouts_are_kept_and_checked(tmp_path):
     assert load_model(tmp_path / "model").layout_ == model.layout_
     for wrong in ({"x": "y"}, {"delimiter": ";;"}, {"header": "yes"}, {"text_column": True}):
         model.layout_ = wrong
-        with pytest.raises(ValueError, match="layout_ has a part|delimiter must be one"):
+        with pytest.raises(ValueError, match=r"layout_ has a part|delimiter must be one"):
             model.save(tmp_path / "model")
 
 
