@@ -97,6 +97,18 @@ def test_works_in_cross_validation_and_search():
     assert clone(search.best_estimator_).get_params()["classifier__C"] in (0.5, 2.0)
 
 
+def test_layouts_are_kept_and_checked(tmp_path):
+    texts, labels = reports()
+    model = TrellisTextClassifier(TrellisClassifier(4, random_state=0)).fit(texts, labels)
+    model.layout_ = {"text_column": "report", "delimiter": ";", "header": True}
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").layout_ == model.layout_
+    for wrong in ({"x": "y"}, {"delimiter": ";;"}, {"header": "yes"}, {"text_column": True}):
+        model.layout_ = wrong
+        with pytest.raises(ValueError, match=r"layout_ has a part|delimiter must be one"):
+            model.save(tmp_path / "model")
+
+
 def test_data_frames_of_one_column():
     texts, labels = reports()
     frame = pd.DataFrame({"report": texts}, index=range(7, 307))

@@ -22,6 +22,7 @@ from .base import RowClassifier, TrellisPredictor, all_or_nothing
 from .classifier import TrellisClassifier
 from .data.class_texts import described_rows
 from .data.labels import unlikely_labels
+from .data.tables import check_layout
 from .data.terms import Lengths
 from .data.text_features import TextFeatures, checked_texts, is_range
 from .model.model_file import SavableMixin
@@ -77,6 +78,7 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         check_is_fitted(self.classifier_)
         if not isinstance(self.features_, TextFeatures):
             raise ValueError("features_ must be text features")
+        check_layout(getattr(self, "layout_", {}))
         n_columns, n_features = self.features_.n_columns, self.classifier_.n_features_in_
         if n_columns != n_features:
             raise ValueError(f"features_ has {n_columns} columns, classifier_ takes {n_features}")
@@ -234,8 +236,9 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         >>> str(classify("my car"))
         'vehicle'
         """
-        features, classifier = copy.copy(self.features_), copy.copy(self._fitted())
+        classifier, features = copy.copy(self._fitted()), self.features_
         classify = classifier._checked_row_predictor()
+        features.row("")  # makes the table of terms
 
         def classify_text(text: str) -> Any:
             if not isinstance(text, str):

@@ -57,6 +57,17 @@ def test_descriptions_of_classes_are_measured(monkeypatch, capsys):
     ]
 
 
+def test_features_of_texts_are_compared(tmp_path, monkeypatch, capsys):
+    texts, labels = reports(60)
+    rows = tmp_path / "rows.tsv"
+    rows.write_text("".join(f"{a}\t{b}\n" for a, b in zip(labels, texts, strict=True)))
+    monkeypatch.setattr("sys.argv", ["bench_text.py", str(rows)])
+    importlib.import_module("bench_text").main()
+    printed = capsys.readouterr().out
+    assert printed.count("vocabulary") == printed.count("hashes") == 2
+    assert "one text to its label" in printed
+
+
 def test_sets_are_found_by_name_in_the_folder_of_the_environment(folder, monkeypatch):
     common = importlib.import_module("common")
     with pytest.raises(SystemExit, match="nor a folder with train"):

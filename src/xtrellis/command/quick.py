@@ -23,6 +23,7 @@ _FEW = 64  # rows: to classify them takes less time than to import what more thr
 
 def load_quickly(path: Path, jobs: int) -> QuickModel | None:
     """Model for prediction; None if it is one that only its estimator can answer for."""
+    from ..data.tables import check_layout
     from ..model.model_file import reading
 
     with reading(path) as (facts, unpacker):
@@ -31,6 +32,7 @@ def load_quickly(path: Path, jobs: int) -> QuickModel | None:
             text = facts["parts"]
             features = unpacker.unpack(text["features"], "features")
             layout = unpacker.unpack(text.get("layout"), "layout")
+            check_layout(layout or {})
             name, facts = "classifier.", text["classifier"]
         if facts["type"] not in _SINGLE:
             return None

@@ -48,6 +48,18 @@ class Columns:
         return replace(self, text=text, label=1 if self.label == "label" else self.label)
 
 
+def check_layout(layout: dict[str, Any]) -> None:
+    """Raise a ValueError if this is not how a reader can be told to read a table.
+
+    >>> check_layout({"text_column": "report", "delimiter": ";", "header": True})
+    """
+    types = {"text_column": str, "label_column": str, "delimiter": str, "header": bool}
+    for name, value in layout.items():
+        if not isinstance(value, types.get(name, ())):
+            raise ValueError(f"layout_ has a part {name!r} that is {value!r}")
+    Columns(delimiter=layout.get("delimiter", ","))
+
+
 # ---------------------------------------------------------------------- csv
 
 
