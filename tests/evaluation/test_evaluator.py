@@ -118,7 +118,8 @@ def test_many_rows_go_batch_by_batch(monkeypatch, capsys):
 def test_wrong_input_is_refused():
     X, y = topics(n_classes=6, n_rows=200)
     clf = TrellisClassifier(3, C=1.0, random_state=0).fit(X, y)
-    for rows, labels in ((X, y[:-1]), (X[:0], y[:0]), (X, np.eye(200))):
+    few = X[:3].toarray().tolist()
+    for rows, labels in ((X, y[:-1]), (X[:0], y[:0]), (X, np.eye(200)), (few, y[:2])):
         with pytest.raises(ValueError, match="of one length"):
             evaluate(clf, rows, labels)
     with pytest.raises(ValueError, match="k must be"):

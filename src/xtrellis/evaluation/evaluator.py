@@ -69,7 +69,7 @@ def evaluate(
     """
     check_integer("k", k, 1)
     y, classes = np.asarray(y), clf.classes_
-    n_rows = len(y) if not hasattr(X, "shape") else X.shape[0]
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if y.ndim != 1 or len(y) != n_rows or n_rows == 0:
         raise ValueError(f"X and y must be of one length, not 0: got {n_rows} rows, {y.shape} y")
     n_best = min(max(k, _LISTED), len(classes))
