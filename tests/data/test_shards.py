@@ -150,6 +150,10 @@ def test_the_command_takes_a_folder_where_it_takes_a_file(rows, tmp_path):
     assert run("predict", model, folder)[0] == run("predict", model, file)[0]
     facts = [json.loads(run("evaluate", model, each, "--json")[0]) for each in (file, folder)]
     assert facts[0]["accuracy"] == facts[1]["accuracy"] > 0.9
+    unaware = load_model(model)  # of how features were counted
+    del unaware.first_feature_
+    unaware.save(tmp_path / "unaware")
+    assert run("predict", tmp_path / "unaware", folder)[0] == run("predict", model, file)[0]
     _, err = run("convert", file, folder, code=1)
     assert err == f"error: {folder}: it holds rows already; name another folder, or delete it\n"
     _, err = run("predict", model, tmp_path, code=1)
