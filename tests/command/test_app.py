@@ -50,7 +50,17 @@ def folder(tmp_path_factory):
 
 def test_help_version_and_wrong_commands():
     out, _ = run("--help")
-    for name in ("train", "predict", "explain", "evaluate", "widths", "prune", "inspect", "demo"):
+    for name in (
+        "train",
+        "predict",
+        "explain",
+        "evaluate",
+        "widths",
+        "prune",
+        "inspect",
+        "convert",
+        "demo",
+    ):
         assert f"\n  {name}" in out
         assert "--help" in run(name, "--help")[0]
     assert run("--version")[0].startswith("xtrellis ")

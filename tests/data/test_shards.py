@@ -8,9 +8,12 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from clusters import bits
 from samples import PACKERS, topics
-from xtrellis import TrellisClassifier
+from xtrellis import TrellisClassifier, load_model
+from xtrellis.command.app import app
 from xtrellis.data import DataError, open_shards, read_svmlight, write_shards
 from xtrellis.learning import Arow
 
@@ -134,6 +137,34 @@ print(size, peak() - before, len(shards), min(scores))
     assert n_shards > 10
     assert accuracy > 0.9
     assert growth < size / 4, (growth, size)
+
+
+def test_the_command_takes_a_folder_where_it_takes_a_file(rows, tmp_path):
+    file, folder, model = (tmp_path / name for name in ("rows.svm", "shards", "model"))
+    file.write_bytes(svmlight(*rows, first=1))
+    _, err = run("convert", file, folder)
+    assert err.startswith("3,000 rows, 20 classes, ")
+    expected = run("train", file, model, "-C", "1")[1].replace(str(file), "")
+    assert run("train", folder, tmp_path / "other", "-C", "1")[1].split(":")[0] in expected
+    assert bits(load_model(model)) == bits(load_model(tmp_path / "other"))
+    assert run("predict", model, folder)[0] == run("predict", model, file)[0]
+    facts = [json.loads(run("evaluate", model, each, "--json")[0]) for each in (file, folder)]
+    assert facts[0]["accuracy"] == facts[1]["accuracy"] > 0.9
+    unaware = load_model(model)  # of how features were counted
+    del unaware.first_feature_
+    unaware.save(tmp_path / "unaware")
+    assert run("predict", tmp_path / "unaware", folder)[0] == run("predict", model, file)[0]
+    _, err = run("convert", file, folder, code=1)
+    assert err == f"error: {folder}: it holds rows already; name another folder, or delete it\n"
+    _, err = run("predict", model, tmp_path, code=1)
+    assert err.startswith(f"error: {tmp_path}: there is no rows.json: no folder of rows, or one ")
+
+
+def run(*arguments, code=0):
+    """Standard output and error of the command."""
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == code, done.output
+    return done.stdout, done.stderr
 
 
 # ---------------------------------------------------------------------- bad input

@@ -1,4 +1,4 @@
-"""The command ``xtrellis``: train, predict, explain, evaluate, prune, widths, inspect, demo.
+"""The command ``xtrellis``: train, predict, explain, evaluate, prune, widths, inspect, convert.
 
 Results go to standard output, everything else to standard error; progress bars are shown on a
 terminal only. ``errors`` lists the exit codes. What takes long to import is imported where it is
@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from .convert import convert
 from .errors import report_errors
 from .evaluate import evaluate
 from .explain import explain
@@ -61,5 +62,5 @@ def demo(
     run(output, jobs)
 
 
-for command in (train, predict, explain, evaluate, prune, widths, inspect, demo):
+for command in (train, predict, explain, evaluate, prune, widths, inspect, convert, demo):
     app.command()(report_errors(command))

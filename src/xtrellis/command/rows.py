@@ -6,7 +6,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -189,10 +189,15 @@ def _parse(path: Path, options: RowOptions, labelled: bool = True, loaded: Any =
     """Texts and labels, or svmlight rows with features numbered as in their file."""
     from ..data.readers import parse_rows
 
-    return parse_rows(_source(path), labelled=labelled, **options.reading(loaded))
+    if path.is_dir():
+        from ..data.shards import open_shards
+
+        return open_shards(path).all_rows()
+    return parse_rows(source_of(path), labelled=labelled, **options.reading(loaded))
 
 
-def _source(path: Path) -> Any:
+def source_of(path: Path) -> Any:
+    """What to read: a file, or standard input."""
     return sys.stdin.buffer if str(path) == "-" else path
 
 
@@ -241,13 +246,16 @@ def _matrix_for(loaded: Any, rows: Any, options: RowOptions) -> Any:
 
 
 def read_batches(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
-    """Read rows to classify, in batches; texts as they arrive."""
+    """Read rows to classify, in batches; texts as they arrive, a folder shard by shard."""
     from ..data.readers import iter_texts
 
+    if path.is_dir():
+        yield from _shards(loaded, path, options)
+        return
     if hasattr(loaded, "features_"):
         reading = options.reading(loaded)
         reading.pop("label_column", None)
-        texts = iter_texts(_source(path), **reading)
+        texts = iter_texts(source_of(path), **reading)
         yield from _as_they_arrive(texts)
         return
     options = RowOptions(options.format or Format.svmlight, zero_based=options.zero_based)
@@ -255,6 +263,19 @@ def read_batches(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
     _check_kind(path, _is_text(rows), False, "the model takes")
     X = _matrix_for(loaded, rows, options)
     yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
+
+
+def _shards(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
+    """Batches of rows in a folder; one shard is in memory at a time."""
+    from ..data.shards import open_shards
+
+    _check_kind(path, False, hasattr(loaded, "features_"), "the model takes")
+    shards = open_shards(path)
+    if options.zero_based is None and not hasattr(loaded, "first_feature_"):
+        options = replace(options, zero_based=shards.first_feature == 0)
+    for number in range(len(shards)):
+        X = _matrix_for(loaded, shards.as_read(number), options)
+        yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
 
 
 def read_one(loaded: Any, row: str, zero_based: bool | None = None) -> Any:

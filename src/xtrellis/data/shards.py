@@ -8,6 +8,7 @@ was not finished.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from .labels import checked_label, label_array
 from .streams import DataError, Source, Stream, opened
-from .svmlight import ZeroBased, _Block, _parse
+from .svmlight import SvmlightRows, ZeroBased, _Block, _parse
 
 NAME, SUFFIX = "rows.json", ".rows"
 VERSION = 1
@@ -66,8 +67,13 @@ class Shards:
 
     def __getitem__(self, number: int) -> tuple[Any, npt.NDArray[Any]]:
         """Rows and labels of one shard."""
-        from scipy import sparse
+        rows = self.as_read(number)
+        X, y = rows.matrix(self.n_features, self.first_feature == 0), rows.y
+        assert y is not None
+        return X, y
 
+    def as_read(self, number: int) -> SvmlightRows:
+        """Rows of one shard with features numbered as in the file that was converted."""
         if not 0 <= number < len(self):
             raise IndexError(f"there are {len(self)} shards, not {number + 1}")
         path = _path(self.folder, number)
@@ -91,11 +97,22 @@ class Shards:
             )
             if not sound:
                 raise DataError("its parts do not fit each other")
-        if self.first_feature:
-            indices = indices - np.int32(self.first_feature)
-        X = sparse.csr_matrix((values, indices, indptr), (n_rows, self.n_features), copy=False)
-        X.has_sorted_indices = X.has_canonical_format = True
-        return X, self.classes[self.numbers[labels]]
+        y = self.classes[self.numbers[labels]]
+        lines = np.arange(n_rows) + 1 + sum(self.counts[:number])
+        return SvmlightRows(_named(self.folder), indices, values, indptr, lines, y)
+
+    def all_rows(self) -> SvmlightRows:
+        """Rows of all shards, in memory."""
+        parts = [self.as_read(number) for number in range(len(self))]
+        sizes = np.concatenate([np.diff(part.indptr) for part in parts])
+        return SvmlightRows(
+            _named(self.folder),
+            np.concatenate([part.indices for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            np.concatenate([part.lines for part in parts]),
+            np.concatenate([part.y for part in parts]),
+        )
 
 
 # ---------------------------------------------------------------------- reading
@@ -140,6 +157,11 @@ def open_shards(folder: str | os.PathLike[str], *, n_features: int | None = None
     if n_features is not None and n_features < own:
         raise DataError(f"{path}: its rows have {own} features, more than the {n_features} wanted")
     return Shards(path, counts, n_features or own, int(found["first_feature"]), classes, numbers)
+
+
+def _named(folder: Path) -> Stream:
+    """For messages about rows that were read long ago."""
+    return Stream(io.BytesIO(), str(folder))
 
 
 def _mapped(path: Path) -> dict[str, Any]:
