@@ -41,7 +41,7 @@ from .model.packed_arrays import Counts
 from .model.weights import EdgeWeights
 
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
-_SETS_SAMPLE = 2_000  # rows that sets are calibrated on, where all margins are needed
+_SETS_SAMPLE = 2_000  # rows that sets are calibrated on: of many, the true class comes late
 TOO_LARGE = "margins must be finite: the weights or the rows are too large"
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
 
@@ -401,7 +401,7 @@ class TrellisModel:
         self, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
     ) -> TrellisModel:
         """The model with sets calibrated on rows that its weights were trained without."""
-        if not self.is_lazy:  # margins of all edges, again and again
+        if len(y_encoded) > _SETS_SAMPLE:
             some = np.random.default_rng(0).permutation(len(y_encoded))[:_SETS_SAMPLE]
             X, y_encoded = canonical_csr(X[some]), y_encoded[some]
             sample_weight = np.asarray(sample_weight)[some]

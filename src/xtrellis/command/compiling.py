@@ -1,51 +1,48 @@
-"""A note when kernels are compiled, which takes seconds, once on a machine."""
+"""When kernels are compiled, which takes seconds, once on a machine: a note, and help.
+
+The search is the largest kernel, and needed last. So a second process compiles it into the cache
+while this one compiles what it needs before.
+"""
 
 from __future__ import annotations
 
-import time
-from typing import Any
+import os
+import subprocess
+import sys
 
+from ..kernels import compiled_elsewhere, on_compile
 from .errors import note
 
-_seconds = [0.0]
+_PATIENCE = 60  # seconds: then this process compiles the search itself
 
 
 def announce_compiling() -> None:
-    """Print one line before the first kernel that this command has to compile."""
-    from .. import kernels
-
-    on_compile = getattr(kernels, "on_compile", None)
-    if on_compile is None:
-        _listen_to_numba()
-    else:
-        on_compile(note)
+    """Print one line before the first kernel that this command has to compile, and get help."""
+    on_compile(_start)
 
 
-def compile_seconds() -> float:
-    """Seconds that this process has spent compiling kernels."""
-    from .. import kernels
+def _start(line: str) -> None:
+    note(line)
+    if (os.cpu_count() or 1) > 1 and "once" in line:
+        compile_search_beside()
 
-    return float(getattr(kernels, "compile_seconds", lambda: _seconds[0])())
 
+def compile_search_beside() -> None:
+    """Have another process compile the search, if one can be started."""
+    try:
+        other = subprocess.Popen(
+            [sys.executable, "-m", f"{__package__}.compile_search"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError:
+        return
 
-def _listen_to_numba() -> None:
-    """The same by Numba's own events, without the hook in ``kernels``."""
-    from numba.core import event
+    def wait() -> None:
+        try:
+            other.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            other.kill()
 
-    class Listener(event.Listener):
-        depth, started, announced = 0, 0.0, False
-
-        def on_start(self, event: Any) -> None:
-            if self.depth == 0:
-                self.started = time.perf_counter()
-            self.depth += 1
-            if not self.announced:
-                self.announced = True
-                note("compiling kernels, once on this machine")
-
-        def on_end(self, event: Any) -> None:
-            self.depth -= 1
-            if self.depth == 0:
-                _seconds[0] += time.perf_counter() - self.started
-
-    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
+    compiled_elsewhere("k_best", wait)

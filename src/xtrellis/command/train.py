@@ -161,7 +161,7 @@ def _train_and_save(
 
 def _fit(estimator: Any, X: Any, y: Any, descriptions: dict[str, list[str]] | None) -> float:
     """Train, and return the seconds that it took, without those of compiling."""
-    from .compiling import compile_seconds
+    from ..kernels import compile_seconds
 
     start, compiled = time.perf_counter(), compile_seconds()
     estimator.fit(X, y, **({} if descriptions is None else {"class_texts": descriptions}))

@@ -21,6 +21,8 @@ from .._arrays import Float32Array
 from ..model.packed_arrays import Counts, Texts, starts_of
 from .terms import Lengths, TermCounts, TermFinder
 
+MAX_LENGTH = 1_000  # of a term, in words or characters
+
 
 @dataclass
 class TextFeatures:
@@ -229,4 +231,5 @@ def is_range(lengths: Any) -> bool:
     """Whether these are a smallest and a largest length."""
     if not isinstance(lengths, tuple | list) or len(lengths) != 2:
         return False
-    return all(isinstance(length, int) for length in lengths) and 1 <= lengths[0] <= lengths[1]
+    whole = all(isinstance(length, int) for length in lengths)
+    return whole and 1 <= lengths[0] <= lengths[1] <= MAX_LENGTH

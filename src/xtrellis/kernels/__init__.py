@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+_elsewhere: dict[str, Callable[[], object]] = {}
 _waiting: list[Callable[[str], object]] = []
 _seconds = 0.0
 
@@ -46,6 +47,19 @@ def compile_seconds() -> float:
     True
     """
     return _seconds
+
+
+def compiled_elsewhere(name: str, wait: Callable[[], object]) -> None:
+    """Say that another process compiles a kernel into the cache; ``wait`` returns when it has."""
+    _elsewhere[name] = wait
+
+
+def wait_for_other_process(name: str) -> bool:
+    """Wait until another process has compiled a kernel; False if none does."""
+    wait = _elsewhere.pop(name, None)
+    if wait is not None:
+        wait()
+    return wait is not None
 
 
 def _starts_compiling(message: str) -> bool:

@@ -35,7 +35,7 @@ from numba.core import caching, event
 from numba.extending import register_jitable
 from numba.misc.appdirs import AppDirs
 
-from . import _has_compiled, _starts_compiling
+from . import _has_compiled, _starts_compiling, wait_for_other_process
 
 # What the compiler may assume of floating-point numbers, beside plain IEEE 754:
 EXACT = False
@@ -180,6 +180,12 @@ class _KernelCache(caching.FunctionCache):
         ]
 
     def _load_overload(self, sig, target_context):
+        found = self._look_up(sig, target_context)
+        if found is None and wait_for_other_process(self._py_func.__name__):
+            found = self._look_up(sig, target_context)
+        return found
+
+    def _look_up(self, sig, target_context):
         key = self._index_key(sig, target_context.codegen())
         for file in self.files:
             try:
