@@ -7,9 +7,9 @@ from sklearn.base import clone
 from clusters import bits
 from samples import topics
 from xtrellis import TrellisClassifier, load_model
+from xtrellis._arrays import SparseRows
 from xtrellis.learning import Arow
 from xtrellis.learning.retraining import _blocks
-from xtrellis.prediction import SparseRows
 
 K = 40
 

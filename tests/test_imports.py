@@ -20,13 +20,13 @@ ORDER = [
     {"held_out", "resuming"},
     {"base"},
     {"answers"},
-    {"explanation"},
+    {"explanation", "votes", "sets"},
     {"prediction"},
     {"selection"},
     {"learning", "decoding"},
     {"model"},
     {"graph"},
-    {"kernels", "_threads", "_progress", "_checks", "_arrays", "_memory", "_nested"},
+    {"kernels", "_threads", "_progress", "_checks", "_arrays", "_memory", "_nested", "_changing"},
 ]
 BESIDE = {"__init__", "__main__", "command", "serving", "plots", "data"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,3 +46,33 @@ def occurring_columns(
     counts = np.bincount(indices, minlength=n_columns)
     columns = np.flatnonzero(counts)
     return columns, counts[columns], (np.cumsum(counts > 0) - 1)[indices]
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Rows as the kernels take them, without the cost of making a SciPy matrix."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32] | IntArray
+    data: Float32Array
+    shape: tuple[int, int]
+
+    @classmethod
+    def one_of(cls, X: Any, row: int) -> SparseRows:
+        """One row of others."""
+        within = slice(X.indptr[row], X.indptr[row + 1])
+        indptr = np.array([0, within.stop - within.start], np.int64)
+        return cls(indptr, X.indices[within], X.data[within], (1, X.shape[1]))
+
+    @classmethod
+    def one(
+        cls, features: npt.NDArray[Any], values: Float32Array, shape: tuple[int, int]
+    ) -> SparseRows:
+        """A row of given features and values."""
+        return cls(np.array([0, len(features)], np.int64), features, values, shape)
+
+    def matrix(self) -> Any:
+        """The same as a SciPy matrix."""
+        from scipy import sparse
+
+        return sparse.csr_matrix((self.data, self.indices, self.indptr), self.shape)

@@ -1,14 +1,16 @@
-"""What classifiers of rows answer beyond labels: why a class, and none of them."""
+"""What classifiers of rows answer beyond labels: why a class, or none; and one row at a time."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from ._arrays import Float32Array
 from ._checks import check_fraction, check_integer
 from .explanation import Explanation, explain_row, strongest_features
 from .prediction import TrellisModel
@@ -119,3 +121,27 @@ def check_otherwise(otherwise: Any) -> None:
     """Raise an error about a label that would never be given."""
     if otherwise is not None:
         raise ValueError("otherwise needs min_probability: below which, no class is named")
+
+
+# ---------------------------------------------------------------------- one row at a time
+
+
+def checked_row(
+    classify_checked: Callable[[npt.NDArray[Any], Float32Array], Any], n_features: int
+) -> Callable[[npt.ArrayLike, npt.ArrayLike], Any]:
+    """Function that checks the features and values of one row before it is classified."""
+    index_type: Any = np.int32 if n_features <= 2**31 else np.int64
+
+    def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
+        features, data = np.asarray(indices, np.int64), np.asarray(values, np.float32)
+        if features.ndim != 1 or features.shape != data.shape:
+            raise ValueError(
+                f"indices and values must be two lists of one length, "
+                f"got shapes {features.shape} and {data.shape}"
+            )
+        # A negative number is a huge one without a sign.
+        if features.size and features.view(np.uint64).max() >= n_features:
+            raise ValueError(f"indices must be from 0 to {n_features - 1}")
+        return classify_checked(features.astype(index_type), data)
+
+    return classify

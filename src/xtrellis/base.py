@@ -6,10 +6,9 @@ Estimators check what they are given and hand it to their :class:`TrellisModel`,
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ._arrays import Float32Array, IntArray, canonical_csr
+from ._changing import built_aside
 from ._checks import (
     check_jobs,
     check_pruning,
@@ -26,7 +26,7 @@ from ._checks import (
     known_labels,
     row_weights,
 )
-from .answers import AnswersMixin, answered, check_otherwise
+from .answers import AnswersMixin, answered, check_otherwise, checked_row
 from .decoding.losses import DecodingLoss
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
@@ -37,49 +37,7 @@ from .model.model_file import SavableMixin
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
 from .selection import diagnostics
-
-Estimator = TypeVar("Estimator", bound=Any)
-
-# ---------------------------------------------------------------------- changing an estimator
-
-
-@contextmanager
-def built_aside(estimator: Estimator, *, fresh: bool = False) -> Iterator[Estimator]:
-    """A copy to work on, which the estimator becomes at the end, in one step.
-
-    If the work fails or is interrupted the estimator stays as it was, and a thread that predicts
-    meanwhile sees it as it was before or as it is afterwards. A ``fresh`` copy has the parameters,
-    but nothing that was fitted.
-    """
-    aside = copy.copy(estimator)
-    if fresh:
-        for name in _fitted_names(estimator):
-            del aside.__dict__[name]
-    yield aside
-    estimator.__dict__ = aside.__dict__
-
-
-def _fitted_names(estimator: Any) -> list[str]:
-    """Attributes that fitting sets: by scikit-learn's convention they end in an underscore."""
-    parameters = estimator.get_params(deep=False)
-    return [
-        name
-        for name in vars(estimator)
-        if name not in parameters and (name.endswith("_") or name == "_online")
-    ]
-
-
-@contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if changing it fails half-way."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
-
+from .sets import sets_of, with_sets
 
 # ---------------------------------------------------------------------- estimators
 
@@ -239,7 +197,7 @@ class TrellisPredictor(RowClassifier):
         True
         """
         now, rows = self._checked_rows(X)
-        sets = now.model_.sets(rows, coverage, now.n_jobs)
+        sets = sets_of(now.model_, rows, coverage, now.n_jobs)
         if not allow_empty and (empty := [i for i, own in enumerate(sets) if not len(own)]):
             best = now.model_.classify(canonical_csr(rows[empty]), now.n_jobs)
             for i, encoded in zip(empty, best, strict=True):
@@ -404,7 +362,7 @@ def _with_new_sets(
     """The model with sets calibrated once more, on rows of known classes, if they are enough."""
     encoded, weights = encoded_labels(model.classes, y), row_weights(sample_weight, len(y))
     known = (encoded >= 0) & (weights > 0)
-    new = model.with_sets(canonical_csr(rows[known]), encoded[known], weights[known])
+    new = with_sets(model, canonical_csr(rows[known]), encoded[known], weights[known])
     return model if new.conformal is None else new
 
 
@@ -419,27 +377,6 @@ def accuracy_on(
     if not weights.any():
         raise ValueError("sample_weight is zero for every row: no row is left to measure on")
     return lambda encoded: float(np.average(encoded == truth, weights=weights))
-
-
-def checked_row(
-    classify_checked: Callable[[npt.NDArray[Any], Float32Array], Any], n_features: int
-) -> Callable[[npt.ArrayLike, npt.ArrayLike], Any]:
-    """Function that checks the features and values of one row before it is classified."""
-    index_type: Any = np.int32 if n_features <= 2**31 else np.int64
-
-    def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
-        features, data = np.asarray(indices, np.int64), np.asarray(values, np.float32)
-        if features.ndim != 1 or features.shape != data.shape:
-            raise ValueError(
-                f"indices and values must be two lists of one length, "
-                f"got shapes {features.shape} and {data.shape}"
-            )
-        # A negative number is a huge one without a sign.
-        if features.size and features.view(np.uint64).max() >= n_features:
-            raise ValueError(f"indices must be from 0 to {n_features - 1}")
-        return classify_checked(features.astype(index_type), data)
-
-    return classify
 
 
 def check_feature_names(estimator: Any) -> None:

@@ -15,7 +15,7 @@ from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
 from .held_out import calibrated, prunes_automatically, uncalibrated
 from .learning.learners import Learner, LinearSVM
-from .learning.rows import TrainingRows, prepare_rows
+from .learning.rows import TrainingRows, hold_out_rows, prepare_rows
 from .learning.training import Report, TrainedEdges, train_before, train_edges
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
@@ -120,10 +120,13 @@ class Engine:
         new_number = np.full(n_classes, -1)
         new_number[classes] = np.arange(len(classes))
         taken = new_number[y_encoded] >= 0
-        rows, held_out = self.data[taken], self.held_out[taken]
+        rows = self.data[taken]
         rows = replace(
             rows, y_encoded=new_number[rows.y_encoded], classes=self.data.classes[classes]
         )
+        rng = np.random.RandomState(self.seed)
+        share = self.estimator.calibration
+        held_out = hold_out_rows(rows.y_encoded, share, rng, rows.may_hold_out)
         trellis = Trellis(len(classes), default_slice_width(len(classes)))
         if self.estimator.slice_width is not None:
             trellis = Trellis(len(classes), min(self.trellis.slice_width, len(classes)))

@@ -18,8 +18,9 @@ from sklearn.utils.validation import validate_data
 
 from . import growing
 from ._arrays import canonical_csr
+from ._changing import built_aside
 from ._checks import check_magnitudes, class_weights, known_labels, row_weights, weighted
-from .base import TrellisPredictor, built_aside
+from .base import TrellisPredictor
 from .fitting import (
     LabelledRows,
     assign_paths,

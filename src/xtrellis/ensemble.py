@@ -15,7 +15,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,26 +23,25 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._arrays import Float32Array, IntArray, canonical_csr
+from ._arrays import Float32Array, IntArray, SparseRows, canonical_csr
+from ._changing import built_aside
 from ._checks import check_integer, check_jobs, check_pruning, clamped_k
 from ._memory import empty_table
 from ._nested import DefaultEstimatorMixin
 from ._threads import in_threads
-from .answers import answered, check_otherwise
+from .answers import answered, check_otherwise, checked_row
 from .base import (
     RowClassifier,
     TrellisPredictor,
     accuracy_on,
-    built_aside,
     check_feature_names,
-    checked_row,
 )
 from .classifier import TrellisClassifier
-from .decoding.confidence import N_BEST
 from .learning.checkpoint import emptying_later, in_subfolder
 from .learning.pruning import Pruning, prune_together
 from .model.weights import EdgeWeights
-from .prediction import SparseRows, TrellisModel
+from .prediction import TrellisModel
+from .votes import Votes, best_of_mean, votes_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -351,54 +350,3 @@ def _with_weights(
 ) -> list[TrellisModel]:
     """The same models with other weights."""
     return [replace(model, weights=own) for model, own in zip(models, weights, strict=True)]
-
-
-# ---------------------------------------------------------------------- votes
-
-
-class Votes(NamedTuple):
-    """What a trellis says of some rows."""
-
-    classes: IntArray  # (n_rows, n_best): numbers of the best classes
-    probabilities: Floats  # (n_rows, n_best)
-    others: Floats  # (n_rows,): probability of each class that is not named
-
-
-def votes_of(model: TrellisModel, rows: Any) -> Votes:
-    """Votes of a model on checked rows."""
-    n_best = min(N_BEST, model.n_classes)
-    classes, log_p = model.top_k(rows, n_best)
-    probabilities = np.exp(log_p)
-    left = np.maximum(1 - probabilities.sum(axis=1), 0)
-    return Votes(classes, probabilities, left / max(model.n_classes - n_best, 1))
-
-
-def best_of_mean(votes: Sequence[Votes], n_classes: int, k: int) -> tuple[IntArray, Floats]:
-    """The k classes of the largest mean probability, the first of equal ones first."""
-    named = np.concatenate([vote.classes for vote in votes], axis=1)
-    total = np.zeros(named.shape)
-    for vote in votes:
-        matches = named[:, :, np.newaxis] == vote.classes[:, np.newaxis]
-        own = (matches * vote.probabilities[:, np.newaxis]).sum(axis=2)
-        total += np.where(matches.any(axis=2), own, vote.others[:, np.newaxis])
-    if k > votes[0].classes.shape[1]:
-        return _best_with_others(votes, named, total, n_classes, k)
-    order = np.argsort(named, axis=1, kind="stable")  # so that equal classes are neighbours
-    named, total = (np.take_along_axis(each, order, axis=1) for each in (named, total))
-    total[:, 1:][named[:, 1:] == named[:, :-1]] = -1.0
-    best = np.argsort(-total, axis=1, kind="stable")[:, :k]
-    found, sums = (np.take_along_axis(each, best, axis=1) for each in (named, total))
-    return found, sums / len(votes)
-
-
-def _best_with_others(
-    votes: Sequence[Votes], named: IntArray, total: Floats, n_classes: int, k: int
-) -> tuple[IntArray, Floats]:
-    """The same where classes that no trellis has named may be among the k best."""
-    found, sums = np.empty((len(named), k), np.int64), np.empty((len(named), k))
-    for i in range(len(named)):
-        scores = np.full(n_classes, sum(vote.others[i] for vote in votes))
-        scores[named[i]] = total[i]
-        found[i] = np.argsort(-scores, kind="stable")[:k]
-        sums[i] = scores[found[i]]
-    return found, sums / len(votes)

@@ -241,6 +241,8 @@ def fit_trellis(
         merged = merge_rows(data.X, data.y_encoded, data.sample_weight, data.may_hold_out)
         data = LabelledRows(*merged[:3], data.classes, merged[3])
     share = estimator.validation_fraction if estimator.early_stopping else estimator.calibration
+    if not estimator.early_stopping:  # more rows would be held out in vain
+        share = min(share, _HELD_OUT_SAMPLE / len(data.y_encoded))
     held_out = hold_out_rows(data.y_encoded, share, rng, data.may_hold_out)
     trellis = trellis_for(estimator, len(data.classes))
     train = _train_by_epochs if estimator.early_stopping else _train_and_calibrate

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import IntArray, canonical_csr
+from ._changing import built_aside
 from ._checks import encoded_labels, known_labels
-from .base import built_aside
 from .decoding.reranking import centroids_of
 from .fitting import LabelledRows, check_settings, class_sizes, labelled_rows
 from .graph.assignment import PathAssignment

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from . import sets
 from ._arrays import FloatArray
 from .decoding import calibration
 from .decoding.confidence import N_BEST, BestPaths, fit_best_paths
@@ -123,7 +124,7 @@ def with_sets(model: TrellisModel, data: LabelledRows, n_jobs: int | None = None
     """The model with sets of classes calibrated on rows that its weights were trained without."""
     if len(data.y_encoded) == 0:
         return model
-    return model.with_sets(data.X, data.y_encoded, data.sample_weight, n_jobs)
+    return sets.with_sets(model, data.X, data.y_encoded, data.sample_weight, n_jobs)
 
 
 # ---------------------------------------------------------------------- small weights

@@ -15,9 +15,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ._arrays import Float32Array, IntArray
+from ._changing import built_aside
 from ._checks import check_fraction, check_integer, check_jobs
 from ._progress import training_progress
-from .base import TrellisPredictor, built_aside
+from .base import TrellisPredictor
 from .decoding import calibration
 from .decoding.losses import get_loss
 from .fitting import LabelledRows, class_sizes, labelled_rows
@@ -27,7 +28,8 @@ from .held_out import with_sets
 from .learning.greedy import GreedyAssignment
 from .learning.rows import hold_out_rows, shuffled_rows, visiting_order
 from .learning.training import History, Report, run_epochs
-from .model.weights import EdgeWeights, finish_block, gather_blocks
+from .model.finished_block import finish_block
+from .model.weights import EdgeWeights, gather_blocks
 from .prediction import TrellisModel
 
 

@@ -9,7 +9,7 @@ fits works with the old model or with the new one, never with a mixture.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import Float32Array, IntArray, canonical_csr
+from ._arrays import Float32Array, IntArray, SparseRows, canonical_csr
 from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
-from .decoding.calibration import Tempered, path_costs
+from .decoding.calibration import Tempered
 from .decoding.confidence import N_BEST, N_JUDGED, BestPaths, level_off, losses_in_bits
-from .decoding.conformal import Conformal, conformal_of, sets_above, true_scores
+from .decoding.conformal import Conformal
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import (
@@ -41,7 +41,6 @@ from .model.packed_arrays import Counts
 from .model.weights import EdgeWeights
 
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
-_SETS_SAMPLE = 2_000  # rows that sets are calibrated on: of many, the true class comes late
 TOO_LARGE = "margins must be finite: the weights or the rows are too large"
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
 
@@ -184,7 +183,9 @@ class TrellisModel:
     def path_finder(self) -> Callable[[Any], IntArray]:
         """Function that finds the paths of rows: lazily, or in one kernel, or step by step."""
         if self.is_lazy:
-            return lambda X: self.ranked(X, 1)[0][:, 0]
+            if self.centroids is not None:
+                return self._reranked_paths
+            return lambda X: self.k_best(X, 1)[0][:, 0]
         if self.loss == get_loss("exponential") and not self.weights.nonlinear:
             return self._exponential_paths
         return self._paths_step_by_step
@@ -214,6 +215,30 @@ class TrellisModel:
         paths[:, first] = np.take_along_axis(paths[:, first], order, axis=1)
         logs[:, first] = np.take_along_axis(logs[:, first], order, axis=1)
         return paths[:, :k], costs[:, :k], logs[:, :k]
+
+    def _reranked_paths(self, X: Any) -> IntArray:
+        """First paths of ``ranked``, from fewer paths where these settle it.
+
+        No cosine is above 1. So a path beyond the k best, with a cost of at least ``c_k``, cannot
+        get below ``c_k - lambda``.
+        """
+        assert self.centroids is not None
+        strength = self.centroids.strength
+        found, left, rows = np.empty(X.shape[0], np.int64), np.arange(X.shape[0]), X
+        for k in (2, 6):
+            if k >= min(N_RERANKED, self.n_classes):
+                break
+            paths, costs, _ = self.k_best(rows, k)
+            cosines = self.centroids.cosines(rows, self.assignment.class_of_path[paths])
+            new = costs - strength * cosines
+            sure = new.min(axis=1) < costs[:, -1] - strength
+            found[left[sure]] = paths[sure, new[sure].argmin(axis=1)]
+            left = left[~sure]
+            if len(left) == 0:
+                return found
+            rows = X if len(left) == X.shape[0] else canonical_csr(X[left])
+        found[left] = self.ranked(rows, 1)[0][:, 0]
+        return found
 
     def opened(self, X: Any, k: int = 1) -> IntArray:
         """Number of vertices whose margins the k best paths of each row need."""
@@ -268,11 +293,6 @@ class TrellisModel:
             raise ValueError(TOO_LARGE)
         return paths, costs, logs, opened
 
-    @cached_property
-    def _search_settings(self) -> tuple[Float32Array, int, float]:
-        """The loss as the search takes it, worked out once: one row is found in that time."""
-        return search_settings(self.loss, self.trellis)
-
     def _exponential_paths(self, X: Any) -> IntArray:
         """Paths of least exponential loss, the paper's choice, in one kernel."""
         from .kernels import predict
@@ -310,7 +330,7 @@ class TrellisModel:
         """Numbers of the k best classes of each row, best first, and their log-probabilities."""
         n_rows = X.shape[0]
         paths, log_p = np.empty((n_rows, k), np.int64), np.empty((n_rows, k))
-        find = self._best_few if isinstance(self.calibration, BestPaths) else self._best_of_all
+        find = self._best_few if isinstance(self.calibration, BestPaths) else self.best_of_all
 
         def fill(cut: tuple[int, int]) -> None:
             part = slice(*cut)
@@ -332,7 +352,7 @@ class TrellisModel:
             log_p = np.take_along_axis(log_p, order, axis=1)
         return paths[:, :k], log_p[:, :k]
 
-    def _best_of_all(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    def best_of_all(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Best paths and their log-probabilities, from the margins of all edges."""
         assert isinstance(self.calibration, Tempered)
         margins = self.weights.margins(X)
@@ -383,108 +403,3 @@ class TrellisModel:
             table += shift[:, np.newaxis]
             level_off(table, np.log(best[:, -1]))
             np.put_along_axis(table, classes, np.log(best), axis=1)
-
-    # ------------------------------------------------------------------ sets of classes
-
-    def sets(self, X: Any, coverage: float, n_jobs: int | None = None) -> list[IntArray]:
-        """Numbers of the classes in the set of each row, the best first; see ``conformal``."""
-        if self.conformal is None:
-            raise ValueError(
-                "sets of classes need at least 100 rows held out in training: train on more rows, "
-                "or hold out a larger share (calibration, 0.1 by default; none are held out as in "
-                "the paper)"
-            )
-        threshold = self.conformal.threshold(coverage)
-        return sets_above(self._finder(X, n_jobs), X.shape[0], self.n_classes, threshold)
-
-    def with_sets(
-        self, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
-    ) -> TrellisModel:
-        """The model with sets calibrated on rows that its weights were trained without."""
-        if len(y_encoded) > _SETS_SAMPLE:
-            some = np.random.default_rng(0).permutation(len(y_encoded))[:_SETS_SAMPLE]
-            X, y_encoded = canonical_csr(X[some]), y_encoded[some]
-            sample_weight = np.asarray(sample_weight)[some]
-
-        def score(rows: IntArray) -> npt.NDArray[np.float64]:
-            return self._class_scores(canonical_csr(X[rows]), y_encoded[rows])
-
-        scores = true_scores(self._finder(X, n_jobs), score, y_encoded, self.n_classes)
-        return replace(self, conformal=conformal_of(scores, sample_weight))
-
-    def _finder(self, X: Any, n_jobs: int | None = None) -> Any:
-        """Function that lists the k best classes of some rows, and their scores."""
-
-        def find(rows: IntArray, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
-            cuts = np.linspace(0, len(rows), min(4 * thread_count(n_jobs), len(rows)) + 1)
-            parts = in_threads(
-                lambda cut: self.scored(canonical_csr(X[rows[cut[0] : cut[1]]]), k),
-                pairwise(cuts.astype(int)),
-                n_jobs,
-            )
-            return np.concatenate([part[0] for part in parts]), np.concatenate(
-                [part[1] for part in parts]
-            )
-
-        return find
-
-    def scored(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
-        """Numbers of the k best classes of each row, and scores: the logs of their probabilities.
-
-        Scores never rise from one class to the next, and do not depend on k; so behind the fifth
-        they are not those of ``top_k``.
-        """
-        if isinstance(self.calibration, BestPaths):
-            paths, costs, _ = self.ranked(X, max(k, min(N_BEST, self.n_classes)))
-            costs = np.maximum.accumulate(costs, axis=1)
-            scores = self.calibration.log_scores(costs, self.n_classes)
-        else:
-            paths, scores = self._best_of_all(X, k)
-            scores = np.minimum.accumulate(scores, axis=1)
-        return self.assignment.class_of_path[paths[:, :k]], scores[:, :k]
-
-    def _class_scores(self, X: Any, y_encoded: IntArray) -> npt.NDArray[np.float64]:
-        """The score of one given class per row, but for re-ranking, without listing any others."""
-        paths = self.assignment.path_of_class[y_encoded]
-        if isinstance(self.calibration, BestPaths):
-            _, costs, _ = self.ranked(X, min(N_BEST, self.n_classes))
-            own = path_costs(self.trellis, self.weights, X, paths, self.loss)
-            every = np.concatenate([costs, own[:, np.newaxis]], axis=1)
-            return self.calibration.log_scores(every, self.n_classes)[:, -1]
-        scores, start = np.empty(len(paths)), 0
-        for margins in self.margin_batches(X):
-            rows = slice(start, start + len(margins))
-            start = rows.stop
-            tempered = checked_costs(self.trellis, margins, self.calibration)
-            scores[rows] = log_probabilities(self.trellis, tempered, paths[rows])
-        return scores
-
-
-@dataclass(frozen=True)
-class SparseRows:
-    """Rows as the kernels take them, without the cost of making a SciPy matrix."""
-
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32] | IntArray
-    data: Float32Array
-    shape: tuple[int, int]
-
-    @classmethod
-    def one_of(cls, X: Any, row: int) -> SparseRows:
-        """One row of others."""
-        within = slice(X.indptr[row], X.indptr[row + 1])
-        indptr = np.array([0, within.stop - within.start], np.int64)
-        return cls(indptr, X.indices[within], X.data[within], (1, X.shape[1]))
-
-    @classmethod
-    def one(
-        cls, features: npt.NDArray[Any], values: Float32Array, shape: tuple[int, int]
-    ) -> SparseRows:
-        """A row of given features and values."""
-        return cls(np.array([0, len(features)], np.int64), features, values, shape)
-
-    def matrix(self) -> Any:
-        """The same as a SciPy matrix."""
-        from scipy import sparse
-
-        return sparse.csr_matrix((self.data, self.indices, self.indptr), self.shape)

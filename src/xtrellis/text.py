@@ -16,9 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ._changing import all_or_nothing
 from ._checks import check_integer, row_weights
 from ._nested import DefaultEstimatorMixin
-from .base import RowClassifier, TrellisPredictor, all_or_nothing
+from .base import RowClassifier, TrellisPredictor
 from .classifier import TrellisClassifier
 from .data.class_texts import described_rows
 from .data.labels import unlikely_labels

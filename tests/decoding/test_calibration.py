@@ -22,7 +22,8 @@ from xtrellis.decoding.paths import shortest_paths
 from xtrellis.graph import Trellis
 from xtrellis.kernels import calibrate
 from xtrellis.learning.blocks import all_edge_groups
-from xtrellis.model.weights import finish_block, gather_blocks
+from xtrellis.model.finished_block import finish_block
+from xtrellis.model.weights import gather_blocks
 
 
 def drawn_paths(trellis, margins, loss, rng):

@@ -19,6 +19,7 @@ from xtrellis.decoding.conformal import (
     true_scores,
     with_ranks,
 )
+from xtrellis.sets import class_scores, scored
 
 MODELS = {
     "lazy": TrellisClassifier(5, C=1.0, rerank=0, random_state=0),
@@ -138,17 +139,17 @@ def test_sets_are_those_of_all_classes_but_few_are_listed(monkeypatch):
 
 def test_scores_do_not_depend_on_how_many_are_listed_and_never_rise(fitted, data):
     model, X = fitted.model_, canonical_csr(data[0][1_800:1_900])
-    classes, scores = model.scored(X, 40)
+    classes, scores = scored(model, X, 40)
     assert (np.diff(scores, axis=1) <= 1e-12).all()
     for k in (1, 3, 8, 32):
-        few, few_scores = model.scored(X, k)
+        few, few_scores = scored(model, X, k)
         np.testing.assert_array_equal(few, classes[:, :k])
         np.testing.assert_allclose(few_scores, scores[:, :k], atol=1e-9)
     best, log_p = model.top_k(X, 5)
     np.testing.assert_array_equal(best, classes[:, :5])
     np.testing.assert_allclose(log_p, scores[:, :5], atol=1e-6)
     if model.centroids is None:  # behind the re-ranked classes, costs differ
-        own = model._class_scores(X, classes[:, 17].copy())
+        own = class_scores(model, X, classes[:, 17].copy())
         np.testing.assert_allclose(own, scores[:, 17], atol=1e-3)
 
 

@@ -14,7 +14,8 @@ from xtrellis.decoding.lazy import is_bounded, normalised
 from xtrellis.graph import Trellis, random_assignment
 from xtrellis.kernels.lazy import RESOLUTION
 from xtrellis.learning.blocks import all_edge_groups
-from xtrellis.model.weights import finish_block, gather_blocks
+from xtrellis.model.finished_block import finish_block
+from xtrellis.model.weights import gather_blocks
 from xtrellis.prediction import TrellisModel
 
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from samples import topics
 from xtrellis import TrellisClassifier
+from xtrellis.model.finished_block import finish_block
 from xtrellis.model.weight_coding import WeightsError, pack_weights, unpack_weights
-from xtrellis.model.weights import finish_block, gather_blocks
+from xtrellis.model.weights import gather_blocks
 
 
 def fitted(**settings):

@@ -7,7 +7,8 @@ import xtrellis.model.weights as module
 from samples import topics
 from xtrellis import TrellisClassifier
 from xtrellis._arrays import canonical_csr
-from xtrellis.model.weights import decode, encode, finish_block, gather_blocks
+from xtrellis.model.finished_block import finish_block
+from xtrellis.model.weights import decode, encode, gather_blocks
 
 
 def blocks(density, seed=0, threshold=0.0):

@@ -68,7 +68,7 @@ class QuickModel:
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most likely class of each row or text."""
         if hasattr(self, "features_") and len(X) <= _FEW:
-            from ..prediction import SparseRows
+            from .._arrays import SparseRows
 
             counts = self.features_.weighted(X)
             shape = len(X), self.n_features_in_

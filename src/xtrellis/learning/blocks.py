@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from .._arrays import IntArray
 from ..graph.trellis import Trellis
-from ..model.weights import FinishedBlock
+from ..model.finished_block import FinishedBlock
 from .learners import Block, Learner
 from .rows import TrainingRows
 

@@ -26,9 +26,9 @@ import numpy.typing as npt
 
 from .._arrays import IntArray
 from ..model.atomic import replacing
+from ..model.finished_block import FinishedBlock
 from ..model.model_file import checksum, read_file, write_file
 from ..model.packing import ModelFileError, Packer, Unpacker
-from ..model.weights import FinishedBlock
 from .blocks import BlockResult, Plan
 from .rows import TrainingRows
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from .._arrays import IntArray
 from ..graph.trellis import Trellis
-from ..model.weights import EdgeWeights, FinishedBlock, finish_block
+from ..model.finished_block import FinishedBlock, finish_block
+from ..model.weights import EdgeWeights
 from .blocks import Plan, Training, all_edge_groups, make_block, vertex_edges, vertex_rows
 from .learners import Block, Learner
 from .rows import TrainingRows

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..graph.trellis import Trellis
-from ..model.weights import EdgeWeights, FinishedBlock
+from ..model.finished_block import FinishedBlock
+from ..model.weights import EdgeWeights
 from .blocks import BlockResult, plan_blocks, vertex_edges
 from .learners import Learner
 from .rows import TrainingRows

@@ -23,7 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._arrays import Float32Array, IntArray
 from ..graph.trellis import Trellis
-from ..model.weights import EdgeWeights, FinishedBlock, finish_block, gather_blocks
+from ..model.finished_block import FinishedBlock, finish_block
+from ..model.weights import EdgeWeights, gather_blocks
 from .blocks import (
     BlockResult,
     Plan,

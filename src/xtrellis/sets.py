@@ -1,0 +1,105 @@
+"""Sets of classes that hold the true one as often as asked, found by the best paths of a model.
+
+``decoding.conformal`` has the idea and the numbers; here they meet a model's rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import IntArray, canonical_csr
+from ._threads import in_threads, thread_count
+from .decoding.calibration import path_costs
+from .decoding.confidence import N_BEST, BestPaths
+from .decoding.conformal import conformal_of, sets_above, true_scores
+from .decoding.paths import checked_costs, log_probabilities
+from .prediction import TrellisModel
+
+Floats = npt.NDArray[np.float64]
+
+_SAMPLE = 2_000  # rows that sets are calibrated on: of some, the true class comes late
+
+
+def sets_of(
+    model: TrellisModel, X: Any, coverage: float, n_jobs: int | None = None
+) -> list[IntArray]:
+    """Numbers of the classes in the set of each row, the best first; see ``conformal``."""
+    if model.conformal is None:
+        raise ValueError(
+            "sets of classes need at least 100 rows held out in training: train on more rows, "
+            "or hold out a larger share (calibration, 0.1 by default; none are held out as in "
+            "the paper)"
+        )
+    threshold = model.conformal.threshold(coverage)
+    return sets_above(_finder(model, X, n_jobs), X.shape[0], model.n_classes, threshold)
+
+
+def with_sets(
+    model: TrellisModel, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
+) -> TrellisModel:
+    """The model with sets calibrated on rows that its weights were trained without."""
+    if len(y_encoded) > _SAMPLE:
+        some = np.random.default_rng(0).permutation(len(y_encoded))[:_SAMPLE]
+        X, y_encoded = canonical_csr(X[some]), y_encoded[some]
+        sample_weight = np.asarray(sample_weight)[some]
+
+    def score(rows: IntArray) -> Floats:
+        return class_scores(model, canonical_csr(X[rows]), y_encoded[rows])
+
+    scores = true_scores(_finder(model, X, n_jobs), score, y_encoded, model.n_classes)
+    return replace(model, conformal=conformal_of(scores, sample_weight))
+
+
+def _finder(model: TrellisModel, X: Any, n_jobs: int | None = None) -> Any:
+    """Function that lists the k best classes of some rows, and their scores."""
+
+    def find(rows: IntArray, k: int) -> tuple[IntArray, Floats]:
+        cuts = np.linspace(0, len(rows), min(4 * thread_count(n_jobs), len(rows)) + 1)
+        parts = in_threads(
+            lambda cut: scored(model, canonical_csr(X[rows[cut[0] : cut[1]]]), k),
+            pairwise(cuts.astype(int)),
+            n_jobs,
+        )
+        return np.concatenate([part[0] for part in parts]), np.concatenate(
+            [part[1] for part in parts]
+        )
+
+    return find
+
+
+def scored(model: TrellisModel, X: Any, k: int) -> tuple[IntArray, Floats]:
+    """Numbers of the k best classes of each row, and scores: the logs of their probabilities.
+
+    Scores never rise from one class to the next, and do not depend on k; so behind the fifth
+    they are not those of ``top_k``.
+    """
+    if isinstance(model.calibration, BestPaths):
+        paths, costs, _ = model.ranked(X, max(k, min(N_BEST, model.n_classes)))
+        costs = np.maximum.accumulate(costs, axis=1)
+        scores = model.calibration.log_scores(costs, model.n_classes)
+    else:
+        paths, scores = model.best_of_all(X, k)
+        scores = np.minimum.accumulate(scores, axis=1)
+    return model.assignment.class_of_path[paths[:, :k]], scores[:, :k]
+
+
+def class_scores(model: TrellisModel, X: Any, y_encoded: IntArray) -> Floats:
+    """The score of one given class per row, but for re-ranking, without listing any others."""
+    paths = model.assignment.path_of_class[y_encoded]
+    if isinstance(model.calibration, BestPaths):
+        _, costs, _ = model.ranked(X, min(N_BEST, model.n_classes))
+        own = path_costs(model.trellis, model.weights, X, paths, model.loss)
+        every = np.concatenate([costs, own[:, np.newaxis]], axis=1)
+        return model.calibration.log_scores(every, model.n_classes)[:, -1]
+    scores, start = np.empty(len(paths)), 0
+    for margins in model.margin_batches(X):
+        rows = slice(start, start + len(margins))
+        start = rows.stop
+        tempered = checked_costs(model.trellis, margins, model.calibration)
+        scores[rows] = log_probabilities(model.trellis, tempered, paths[rows])
+    return scores
