@@ -26,7 +26,10 @@ from peers import OURS, PEERS, run_peer
 from sets import write_folder
 from trials import CACHE
 
-SYSTEMS = ("xtrellis", "ensemble", "pecos", "parabel", "bonsai", "napkinxc")
+SYSTEMS = (
+    *("xtrellis", "ensemble", "pecos", "parabel", "bonsai", "napkinxc"),
+    *("pecos_tuned", "bonsai_tuned"),
+)
 
 
 def per_cent(share: float) -> str:

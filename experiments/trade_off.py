@@ -85,7 +85,7 @@ def run_peers(data: str) -> dict[str, Any]:
     """Rows of all peers."""
     folder = kept_folder(load_set(data), CACHE)
     timeout = seconds_allowed(data)
-    keys = {PeerKey(data, name, timeout): name for name in PEERS}
+    keys = {PeerKey(data, name, timeout): name for name in PEERS if not name.endswith("_tuned")}
     # Two at a time: each has one thread, and there are at least two cores.
     found = run_cached(
         {

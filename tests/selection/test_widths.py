@@ -256,7 +256,7 @@ def test_max_bytes_that_no_model_meets(data):
 def test_a_width_that_certainly_is_too_large_is_not_trained(data):
     X, y = data
     X = X[:, :1]  # next to nothing but biases
-    found = select_slice_width(X, y, estimator=PAPER, widths=[2, 30], max_bytes=500)
+    found = select_slice_width(X, y, estimator=PAPER, widths=[2, 30], max_bytes=600)
     assert [trial.slice_width for trial in found.trials] == [2]
     assert found.skipped == {30: "takes at least 732 bytes, above max_bytes"}
     assert "30 skipped: takes at least 732 bytes" in str(found)

@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 from ..kernels import compiled_elsewhere, on_compile
 from .errors import note
 
+_announced: list[Callable[[], None]] = []
 _PATIENCE = 60  # seconds: then this process compiles the search itself
 
 
 def announce_compiling() -> None:
     """Print one line before the first kernel that this command has to compile, and get help."""
-    on_compile(_start)
+    if _announced:  # of another command of this process, in which nothing was compiled
+        _announced.pop()()
+    _announced.append(on_compile(_start))
 
 
 def _start(line: str) -> None:
