@@ -1,4 +1,4 @@
-"""The command ``xtrellis``: train, predict, explain, evaluate, prune, widths, inspect, convert.
+"""The command ``xtrellis``: train, predict, explain, evaluate, serve, and more.
 
 Results go to standard output, everything else to standard error; progress bars are shown on a
 terminal only. ``errors`` lists the exit codes. What takes long to import is imported where it is
@@ -20,6 +20,7 @@ from .inspection import inspect
 from .models import prune
 from .options import Jobs
 from .predict import predict
+from .serve import serve
 from .train import train
 from .widths import widths
 
@@ -62,5 +63,5 @@ def demo(
     run(output, jobs)
 
 
-for command in (train, predict, explain, evaluate, prune, widths, inspect, convert, demo):
+for command in (train, predict, explain, evaluate, prune, widths, inspect, convert, serve, demo):
     app.command()(report_errors(command))

@@ -1,0 +1,1 @@
+"""Serving: a fitted model behind HTTP, with a page to try it. Needs ``xtrellis[serve]``."""

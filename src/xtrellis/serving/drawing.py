@@ -1,0 +1,62 @@
+"""What the page draws of a trellis: its slices, the path of a class, the vertices looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._arrays import canonical_csr
+from ..decoding.paths import checked_costs
+from ..decoding.reranking import N_RERANKED
+from ..prediction import TrellisModel
+
+
+def drawings(classifier: Any, row: Any, label: Any) -> list[dict[str, Any]]:
+    """One drawing per trellis of a classifier, for one row and one class."""
+    encoded = classifier._number_of(label)
+    return [_drawing(model, canonical_csr(row), encoded) for model in classifier._models()]
+
+
+def _drawing(model: TrellisModel, row: Any, encoded: int) -> dict[str, Any]:
+    path = model.trellis.path_vertices(int(model.assignment.path_of_class[encoded]))
+    return {
+        "slices": list(model.trellis.slice_sizes),
+        "path": path[path >= 0].tolist(),
+        "looked_at": looked_at(model, row),
+    }
+
+
+def looked_at(model: TrellisModel, row: Any) -> list[list[int]] | None:
+    """The vertices of each slice whose margins the search for the best path computed.
+
+    None means all of them. The search opens vertices in the order of what it costs to reach them,
+    and says how many it opened: so these are the cheapest so many. Vertices that are equally cheap
+    may be told from each other in another way than the search did.
+
+    The vertices of the last slice have no margins to compute: none of them is listed.
+    """
+    if not model.is_lazy:
+        return None
+    k = 1 if model.centroids is None else min(N_RERANKED, model.n_classes)
+    n_opened = int(model.opened(row, k)[0])
+    reached = _costs_to_reach(model, row)
+    ends = np.cumsum([len(costs) for costs in reached])
+    order = np.argsort(np.concatenate(reached), kind="stable") if reached else np.empty(0, int)
+    opened = np.sort(order[: n_opened - 1])  # the source is opened, too
+    found: list[list[int]] = [[] for _ in model.trellis.slice_sizes]
+    for vertex in opened.tolist():
+        index = int(np.searchsorted(ends, vertex, side="right"))
+        found[index].append(vertex - int(ends[index]) + len(reached[index]))
+    return found
+
+
+def _costs_to_reach(model: TrellisModel, row: Any) -> list[Any]:
+    """Least cost from the source to each vertex of each slice but the last."""
+    trellis = model.trellis
+    costs = checked_costs(trellis, model.margins(row), model.loss).astype(np.float64)
+    reached, before = [], np.zeros(1)
+    for table in trellis.edge_tables[: trellis.n_slices - 1]:
+        before = (before[:, np.newaxis] + table.gather(costs, fill=np.inf)[0, :, :-1]).min(axis=0)
+        reached.append(before)
+    return reached

@@ -1,0 +1,109 @@
+"""The model that is being served, and how a new file takes its place.
+
+A request takes ``current`` once and keeps it to its end. A new model is loaded and warmed up beside
+the old one; then one assignment swaps them. So no request waits for a reload, is dropped by it, or
+sees half of each.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..model.model_file import load_model
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A loaded model, with what requests need to know of it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    estimator
+        The classifier.
+    loaded_at : datetime
+    """
+
+    name: str
+    estimator: Any
+    loaded_at: datetime
+
+    @property
+    def takes_texts(self) -> bool:
+        """Whether it classifies texts; if not, rows of numbers."""
+        return hasattr(self.estimator, "features_")
+
+    @property
+    def classifier(self) -> Any:
+        """The classifier of rows, which a classifier of texts contains."""
+        return getattr(self.estimator, "classifier_", self.estimator)
+
+    @property
+    def first_feature(self) -> int:
+        """What the training rows called the first feature: 0 or 1."""
+        return int(getattr(self.estimator, "first_feature_", 0))
+
+    def facts(self) -> dict[str, Any]:
+        """What ``/health`` tells of it."""
+        facts: dict[str, Any] = {
+            "model": self.name,
+            "classes": len(self.estimator.classes_),
+            "takes": "texts" if self.takes_texts else "rows",
+            "features": int(self.classifier.n_features_in_),
+            "loaded_at": self.loaded_at.isoformat(timespec="milliseconds"),
+        }
+        return facts if self.takes_texts else {**facts, "first_feature": self.first_feature}
+
+
+class ModelHolder:
+    """Holds the current model, and reads the file again when asked.
+
+    Parameters
+    ----------
+    path : str or path
+        Model file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from xtrellis import TrellisClassifier
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.xtrellis")
+    >>> n_bytes = TrellisClassifier(random_state=0).fit(np.eye(4), [0, 1, 2, 3]).save(path)
+    >>> holder = ModelHolder(path)
+    >>> before = holder.current
+    >>> holder.reload() is holder.current, before is holder.current
+    (True, False)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self._one_at_a_time = threading.Lock()
+        self.current = self._load()
+
+    def reload(self) -> ServedModel:
+        """Serve the file as it is now; if it cannot be read, the old model stays."""
+        with self._one_at_a_time:
+            self.current = self._load()
+            return self.current
+
+    def _load(self) -> ServedModel:
+        estimator = load_model(self.path)
+        served = ServedModel(self.path.name, estimator, datetime.now(UTC))
+        served.classifier.n_jobs = 1  # requests run side by side already
+        _warm_up(served)
+        return served
+
+
+def _warm_up(served: ServedModel) -> None:
+    """Compile kernels and fill caches before the first request needs them."""
+    n_features = served.classifier.n_features_in_
+    rows: Any = ["warm up"] if served.takes_texts else np.zeros((1, n_features), np.float32)
+    served.estimator.predict_top_k(rows, 2)

@@ -1,0 +1,74 @@
+"""What a request for predictions may hold, checked on the way in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, model_validator
+
+MOST_INPUTS = 1_000  # texts or rows per request
+MOST_EXPLAINED = 20  # of them, if each is explained: that takes milliseconds
+MOST_LABELS = 100
+
+
+class Row(BaseModel):
+    """A sparse row: numbers of features, as in the rows of training, and their values."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    indices: list[Annotated[StrictInt, Field(ge=0)]]
+    values: list[FiniteFloat]
+
+    @model_validator(mode="after")
+    def _as_many(self) -> Self:
+        if len(self.indices) != len(self.values):
+            raise ValueError(f"{len(self.indices)} indices, but {len(self.values)} values")
+        if len(set(self.indices)) != len(self.indices):
+            raise ValueError("an index occurs twice")
+        return self
+
+
+class PredictRequest(BaseModel):
+    """Texts or rows to classify, and what to say of each."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"texts": ["an apple a day"], "top_k": 3}]},
+    )
+
+    text: str | None = Field(None, description="One text.")
+    texts: list[str] | None = Field(None, description="Several texts.", max_length=MOST_INPUTS)
+    rows: list[Row] | None = Field(None, description="Sparse rows.", max_length=MOST_INPUTS)
+    top_k: Annotated[StrictInt, Field(ge=1, le=MOST_LABELS)] = Field(
+        5, description="Labels per text or row, best first."
+    )
+    coverage: float | None = Field(
+        None, gt=0, lt=1, description="Add sets of labels that hold the true one this often."
+    )
+    explain: bool = Field(False, description="Add the words or features that decided.")
+    min_probability: float | None = Field(
+        None, ge=0, le=1, description="Least probability of an answer."
+    )
+    otherwise: str | int | None = Field(
+        None, description="The answer where no class is as likely as min_probability."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        given = [name for name in ("text", "texts", "rows") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"pass one of text, texts and rows; got {' and '.join(given) or 'none'}"
+            )
+        if self.otherwise is not None and self.min_probability is None:
+            raise ValueError("otherwise needs min_probability")
+        if self.explain and len(self.inputs) > MOST_EXPLAINED:
+            raise ValueError(f"at most {MOST_EXPLAINED} texts or rows can be explained at once")
+        return self
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The texts or rows, whichever were given."""
+        if self.text is not None:
+            return [self.text]
+        return list(self.rows or ()) if self.texts is None else self.texts
