@@ -6,6 +6,7 @@ SIGTERM and Ctrl-C let running requests end; SIGHUP takes over a new model file.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import threading
@@ -116,7 +117,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server(address[:2], family=family, backlog=MOST_CONNECTIONS)
     except OSError as error:
-        raise OSError(error.errno, f"cannot listen: {error.strerror}", f"{host}:{port}") from None
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno, f"cannot listen: {reason}", f"{host}:{port}") from None
 
 
 def new_server(app: Any, on_hangup: Callable[[], None], on_start: Callable[[], None]) -> Server:

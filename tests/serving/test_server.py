@@ -1,0 +1,225 @@
+"""``xtrellis serve`` as a real process: requests, reloads while they run, bad clients, the end."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from samples import reports
+from xtrellis import TrellisClassifier, TrellisTextClassifier
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs signals of Unix")
+
+
+class Service:
+    """A running server."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "xtrellis", "serve", *map(str, arguments)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        self.lines = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        self.port = int(re.search(r"at http://127\.0\.0\.1:(\d+)$", self.wait_for("at http"))[1])
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip("\n"))
+
+    def wait_for(self, part, n_times=1):
+        """The line of standard error that holds this, for the n-th time."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            found = [line for line in list(self.lines) if part in line]
+            if len(found) >= n_times:
+                return found[n_times - 1]
+            if self.process.poll() is not None and not self.reader.is_alive():
+                break
+            time.sleep(0.02)
+        raise AssertionError(f"no {part!r} in {self.lines}")
+
+    def ask(self, path, body=None, method=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}",
+            data,
+            {"Content-Type": "application/json"},
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                return reply.status, json.load(reply)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        code = self.process.wait(30)
+        self.reader.join(10)
+        self.process.stderr.close()
+        return code
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two models that call the same things differently."""
+    folder = tmp_path_factory.mktemp("server")
+    texts, labels = reports(200)
+    for name, mark in (("old", ""), ("new", "!")):
+        clf = TrellisTextClassifier(TrellisClassifier(C=1.0, random_state=0))
+        clf.fit(texts, [label + mark for label in labels]).save(folder / name)
+    shutil.copy(folder / "old", folder / "model")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(folder):
+    service = Service(folder / "model", "--port", 0)
+    yield service
+    if service.process.poll() is None:
+        service.stop(signal.SIGKILL)
+
+
+def replace(folder, name):
+    shutil.copy(folder / name, folder / "beside")
+    os.replace(folder / "beside", folder / "model")
+
+
+def test_answers(service):
+    text, noun = reports(200)[0][0], reports(200)[1][0]
+    status, found = service.ask("/predict", {"text": text})
+    assert status == 200
+    assert found["results"][0]["answer"] == noun
+    assert service.ask("/health")[1]["model"] == "model"
+
+
+@pytest.mark.parametrize("way", ["signal", "post"])
+def test_a_reload_drops_no_request(service, folder, way):
+    text, noun = reports(200)[0][0], reports(200)[1][0]
+    answers, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            status, found = service.ask("/predict", {"text": text, "explain": True})
+            answers.append((status, found["results"][0]["answer"]))
+
+    def wait_for(answer):
+        deadline = time.monotonic() + 30
+        while answer not in answers[-1:] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert answers[-1] == answer
+
+    clients = [threading.Thread(target=ask) for _ in range(3)]
+    for client in clients:
+        client.start()
+    try:
+        for name, answer in (("new", f"{noun}!"), ("old", noun)):
+            replace(folder, name)
+            if way == "signal":
+                service.process.send_signal(signal.SIGHUP)
+            else:
+                assert service.ask("/reload", method="POST")[0] == 200
+            wait_for((200, answer))
+    finally:
+        stop.set()
+        for client in clients:
+            client.join()
+    assert set(answers) == {(200, noun), (200, f"{noun}!")}
+
+
+def test_a_broken_file_leaves_the_old_model(service, folder):
+    before = service.ask("/health")
+    (folder / "model").write_bytes(b"no model")
+    try:
+        service.process.send_signal(signal.SIGHUP)
+        line = service.wait_for("the old model stays")
+        assert line.startswith("error: the old model stays: ")
+        status, reply = service.ask("/reload", method="POST")
+        assert status == 500
+        assert reply["detail"].startswith("the old model stays: ")
+        assert service.ask("/health") == before
+    finally:
+        replace(folder, "old")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", b"413"),
+        (b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{", b"4"),
+        (b"no HTTP at all\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40_000, b"400"),
+        (b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", b"400"),
+    ],
+)
+def test_bad_requests(service, sent, status):
+    with service.connect() as connection:
+        connection.sendall(sent)
+        assert connection.recv(100).startswith(b"HTTP/1.1 " + status)
+    assert service.ask("/health")[0] == 200
+
+
+def test_clients_that_leave(service):
+    """In the middle of the head, of the body, and before the answer."""
+    head = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    for sent in (
+        head,
+        head + b"Content-Length: 500\r\n\r\n{",
+        head + b'Content-Length: 13\r\n\r\n{"text": "a"}',
+    ):
+        for _ in range(5):
+            with service.connect() as connection:
+                connection.sendall(sent)
+    assert service.ask("/health")[0] == 200
+
+
+def test_slow_clients_are_given_up(service):
+    """After 10 seconds without the rest of a head or a body."""
+    with service.connect() as first, service.connect() as second, service.connect() as silent:
+        first.sendall(b"POST /predict HTTP/1.1\r\n")
+        second.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n")
+        assert second.recv(100).startswith(b"HTTP/1.1 408")
+        assert first.recv(100) == b""
+        assert silent.recv(100) == b""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_the_end(folder, number, code):
+    service = Service(folder / "model", "--port", 0)
+    assert service.ask("/health")[0] == 200
+    assert service.stop(number) == code
+    assert not [line for line in service.lines if "Traceback" in line or "rror" in line]
+
+
+def test_a_port_that_is_taken(service, folder):
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "xtrellis", "serve", str(folder / "model")),
+            *("--port", str(service.port)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert (
+        done.stderr == f"error: 127.0.0.1:{service.port}: cannot listen: Address already in use\n"
+    )
