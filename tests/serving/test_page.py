@@ -78,7 +78,8 @@ def test_by_keyboard_alone_on_a_phone(page, address):
     text, noun = reports(200)[0][0], reports(200)[1][0]
     page.goto(address)
     assert overflow(page) <= 0
-    page.keyboard.type(text)  # the text has the focus from the start
+    page.wait_for_function("document.activeElement.id === 'text'")  # without a click
+    page.keyboard.type(text)
     page.keyboard.press("Enter")
     page.wait_for_selector("#classes li")
     assert page.inner_text("#answer") == noun
@@ -106,6 +107,7 @@ def test_by_keyboard_alone_on_a_phone(page, address):
 
 def test_what_has_the_focus_can_be_seen(page, address):
     page.goto(address)
+    page.wait_for_function("document.activeElement.id === 'text'")
     for wanted in ("go", "limit"):
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.id") == wanted
