@@ -1,0 +1,58 @@
+"""Compile all that serving needs: ``python -m xtrellis.serving.compile_kernels``.
+
+For images of containers, so that a server in one starts at once, also where it cannot write.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..classifier import TrellisClassifier
+from ..data.text_features import TextFeatures
+from ..ensemble import TrellisEnsemble
+from ..text import TrellisTextClassifier
+from .answers import answer
+from .models import ModelHolder
+from .requests import PredictRequest
+
+_N_CLASSES, _N_ROWS = 6, 1_200
+
+
+def compile_kernels() -> None:
+    """Train small models of each kind, read them from a file, and ask them everything."""
+    numbers = np.random.default_rng(0).integers(0, 40, _N_ROWS)
+    labels = np.array([f"class {number % _N_CLASSES}" for number in numbers])
+    texts = [f"word{number} of text {i}" for i, number in enumerate(numbers)]
+    requests: list[Any] = [{"texts": texts[:3]}, {"text": texts[0], "explain": True}]
+    classifiers: list[Any] = [
+        TrellisClassifier(random_state=0, rerank=0.0),
+        TrellisClassifier(random_state=0, rerank=1.0),
+        TrellisClassifier.paper(3, random_state=0),
+        TrellisEnsemble(n_estimators=2, random_state=0),
+    ]
+    for classifier in classifiers:
+        _ask(TrellisTextClassifier(classifier).fit(texts, labels), requests)
+    _ask(classifiers[0].fit(TextFeatures((1, 1), None, None).fit_transform(texts, 1), labels), [])
+    many = TrellisClassifier(random_state=0, calibration=0.3)  # rows held out, for sets of classes
+    characters = TrellisTextClassifier(many, characters=(3, 4), hash_size=1000)
+    sets = {"texts": texts[:3], "coverage": 0.8}
+    _ask(characters.fit(texts, labels), [*requests, sets])
+
+
+def _ask(estimator: Any, requests: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xtrellis"
+        estimator.save(path)
+        served = ModelHolder(path).current
+        if not served.takes_texts:
+            requests = [{"rows": [{"indices": [1, 2], "values": [1.0, 0.5]}], "explain": True}]
+        for request in requests:
+            answer(served, PredictRequest(**request))
+
+
+if __name__ == "__main__":
+    compile_kernels()
