@@ -20,7 +20,7 @@ def answer(served: ServedModel, request: PredictRequest) -> dict[str, Any]:
     if not request.inputs:
         return {"model": served.name, "results": []}
     clf = served.estimator
-    labels, probabilities = clf.predict_top_k(X, min(request.top_k, len(clf.classes_)))
+    labels, probabilities = served.top_k(X, request.top_k)
     results = [
         _result(own, shares, request)
         for own, shares in zip(labels.tolist(), probabilities.tolist(), strict=True)

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from .._arrays import canonical_csr
 from ..model.model_file import load_model
 
 
@@ -49,6 +51,19 @@ class ServedModel:
     def first_feature(self) -> int:
         """What the training rows called the first feature: 0 or 1."""
         return int(getattr(self.estimator, "first_feature_", 0))
+
+    def top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """The k best classes of texts or rows, and their probabilities.
+
+        Features of texts need none of the checks of ``predict_top_k``, which take as long as the
+        rest.
+        """
+        model = getattr(self.classifier, "model_", None)
+        if not self.takes_texts or model is None:
+            return self.estimator.predict_top_k(X, k)
+        rows = canonical_csr(self.estimator.features_.transform(X))
+        encoded, log_p = model.top_k(rows, min(k, model.n_classes))
+        return model.classes[encoded], np.exp(log_p)
 
     def facts(self) -> dict[str, Any]:
         """What ``/health`` tells of it."""
@@ -106,4 +121,4 @@ def _warm_up(served: ServedModel) -> None:
     """Compile kernels and fill caches before the first request needs them."""
     n_features = served.classifier.n_features_in_
     rows: Any = ["warm up"] if served.takes_texts else np.zeros((1, n_features), np.float32)
-    served.estimator.predict_top_k(rows, 2)
+    served.top_k(rows, 2)
