@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def service(folder):
-    service = Service(folder / "model", "--port", 0)
+    service = Service(folder / "model", "--port", 0, "--timeout", 2)
     yield service
     if service.process.poll() is None:
         service.stop(signal.SIGKILL)
@@ -131,7 +131,7 @@ def test_clients_that_leave(service):
 
 
 def test_slow_clients_are_given_up(service):
-    """After 10 seconds without the rest of a head or a body."""
+    """After two seconds here, without the rest of a head or a body."""
     with service.connect() as first, service.connect() as second, service.connect() as silent:
         first.sendall(b"POST /predict HTTP/1.1\r\n")
         second.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n")

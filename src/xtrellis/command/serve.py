@@ -25,13 +25,16 @@ def serve(
     max_body: Annotated[
         int, typer.Option(min=1_000, help="Largest body of a request, in bytes.")
     ] = 1_000_000,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a client has to send a request.")
+    ] = 10.0,
 ) -> None:
     """Answer requests over HTTP, with a page to try the model; SIGHUP reads the file again."""
     _check_installed()
     from ..serving.app import make_app, take_over
     from ..serving.server import bound_socket, new_server
 
-    app = make_app(model, threads=threads, max_body=max_body)
+    app = make_app(model, threads=threads, max_body=max_body, body_seconds=timeout)
     models = app.state.models
 
     def reload() -> None:
@@ -51,7 +54,7 @@ def serve(
             note(f"serving {served.name} ({_classes(served.estimator)}) at {address}")
 
         mark_interrupt_handled()  # the server lets running requests end
-        server = new_server(app, reload, started)
+        server = new_server(app, timeout, reload, started)
         server.run(sockets=[listening])
     if server.was_interrupted:
         raise KeyboardInterrupt

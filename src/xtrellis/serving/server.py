@@ -17,7 +17,6 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEADER_SECONDS = 10.0  # that a client has to send the head of a request
 KEEP_ALIVE_SECONDS = 30  # between two requests on one connection
 STOP_SECONDS = 10  # that running requests have to end
 MOST_CONNECTIONS = 500  # further ones are answered with 503
@@ -29,6 +28,7 @@ class TimedProtocol(H11Protocol):
     uvicorn itself waits forever for the rest of a head, and Python has only so many connections.
     """
 
+    head_seconds = 10.0
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: D102
@@ -59,7 +59,7 @@ class TimedProtocol(H11Protocol):
                 self._late.cancel()
             self._late = None
         elif self._late is None:
-            self._late = self.loop.call_later(HEADER_SECONDS, self._give_up)
+            self._late = self.loop.call_later(self.head_seconds, self._give_up)
 
     def _give_up(self) -> None:
         if self._is_waiting:
@@ -125,11 +125,14 @@ def bound_socket(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, f"cannot listen: {reason}", f"{host}:{port}") from None
 
 
-def new_server(app: Any, on_hangup: Callable[[], None], on_start: Callable[[], None]) -> Server:
-    """Server of an application, with the limits above."""
+def new_server(
+    app: Any, head_seconds: float, on_hangup: Callable[[], None], on_start: Callable[[], None]
+) -> Server:
+    """Server of an application, with the limits above, and one to the time that a head may take."""
+    protocol = type("Protocol", (TimedProtocol,), {"head_seconds": head_seconds})
     config = uvicorn.Config(
         app,
-        http=TimedProtocol,
+        http=protocol,
         ws="none",
         loop="asyncio",
         log_level="warning",
