@@ -11,6 +11,7 @@ from samples import topics
 from test_text import reports
 from xtrellis import TrellisClassifier, TrellisEnsemble, TrellisTextClassifier, load_model
 from xtrellis.serving.app import make_app
+from xtrellis.serving.requests import PredictAnswer
 
 with warnings.catch_warnings():  # Starlette asks for a successor of httpx
     warnings.simplefilter("ignore")
@@ -241,6 +242,13 @@ def test_the_pages_load_nothing_from_elsewhere(client):
         assert "http:" not in rest
         assert "https:" not in rest
     assert "/predict" in client.get("/openapi.json").json()["paths"]
+
+
+def test_answers_are_as_described(client):
+    found = predict(client, texts=["a", "fever"], coverage=None, explain=True)
+    assert PredictAnswer.model_validate(found).results[1].explanation
+    described = client.get("/openapi.json").json()["paths"]["/predict"]["post"]["responses"]
+    assert set(described) == {"200", "400", "408", "413", "422"}
 
 
 # ---------------------------------------------------------------------- a new model

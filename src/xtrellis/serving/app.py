@@ -25,10 +25,19 @@ from .answers import answer
 from .guard import Guard
 from .metrics import Metrics
 from .models import ModelHolder, ServedModel
-from .requests import PredictRequest
+from .requests import PredictAnswer, PredictRequest, Refusal
 
 MAX_BODY = 1_000_000  # bytes
 BODY_SECONDS = 10.0
+
+# Only described: answers are made by ``answers``, and not checked again.
+_PREDICT_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"model": PredictAnswer},
+    400: {"model": Refusal, "description": "The body is not JSON."},
+    408: {"model": Refusal, "description": "The body took too long."},
+    413: {"model": Refusal, "description": "The body is too large."},
+    422: {"model": Refusal, "description": "The request does not fit, or not this model."},
+}
 
 # The page brings everything along: nothing is fetched from elsewhere, nor may it be.
 _PAGE_HEADERS = {
@@ -101,7 +110,7 @@ def make_app(
     app.add_middleware(Guard, metrics=metrics, max_body=max_body, body_seconds=body_seconds)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
 
-    @app.post("/predict", summary="Classify texts or sparse rows")
+    @app.post("/predict", summary="Classify texts or sparse rows", responses=_PREDICT_ANSWERS)
     async def predict(request: PredictRequest) -> Response:
         served = models.current
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What a request for predictions may hold, checked on the way in."""
+"""What a request for predictions may hold, checked on the way in, and what its answer holds."""
 
 from __future__ import annotations
 
@@ -72,3 +72,38 @@ class PredictRequest(BaseModel):
         if self.text is not None:
             return [self.text]
         return list(self.rows or ()) if self.texts is None else self.texts
+
+
+# ---------------------------------------------------------------------- answers, for /openapi.json
+
+
+class LabelAnswer(BaseModel):
+    """A class and its probability."""
+
+    label: str | int | float | bool
+    probability: float
+
+
+class ResultAnswer(BaseModel):
+    """What the model says of one text or row."""
+
+    answer: str | int | float | bool | None = Field(
+        description="The most likely label, or otherwise if it is not likely enough."
+    )
+    abstained: bool
+    labels: list[LabelAnswer] = Field(description="Best first.")
+    set: list[str | int | float | bool] | None = Field(None, description="If coverage is given.")
+    explanation: dict[str, Any] | None = Field(None, description="If explain is true.")
+
+
+class PredictAnswer(BaseModel):
+    """Results in the order of the texts or rows."""
+
+    model: str
+    results: list[ResultAnswer]
+
+
+class Refusal(BaseModel):
+    """Why a request was refused, in one line."""
+
+    detail: str
