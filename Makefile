@@ -41,6 +41,7 @@ bench: $(DEV_STAMP)
 	$(RUN) benchmarks/bench_train.py
 	$(RUN) benchmarks/bench_predict.py
 	$(RUN) benchmarks/bench_accuracy.py
+	$(RUN) benchmarks/bench_serve.py
 
 clean:
 	rm -rf $(VENV) demo_output site
