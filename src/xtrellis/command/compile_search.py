@@ -13,15 +13,16 @@ from ..decoding.calibration import LOCAL
 from ..decoding.confidence import BestPaths
 from ..graph.assignment import given_assignment
 from ..graph.trellis import Trellis
-from ..learning.training import gathered
+from ..model.weights import gather_blocks
 from ..prediction import TrellisModel
 
 
 def smallest_model() -> TrellisModel:
     """A model of two classes that has learned nothing."""
     trellis, n_features = Trellis(2, 2), 1
-    constants = np.ones(trellis.n_edges, np.float32)
-    weights = gathered(trellis, "local", [], constants, n_features)
+    tails, _ = trellis.endpoints()
+    leaving = [np.flatnonzero(tails == vertex) for vertex in range(trellis.n_vertices)]
+    weights = gather_blocks([], leaving, n_features, np.ones(trellis.n_edges, np.float32))
     paths = given_assignment(trellis, np.arange(2))
     return TrellisModel(np.arange(2), trellis, paths, weights, LOCAL, BestPaths(), "local")
 

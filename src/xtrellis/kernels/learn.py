@@ -9,12 +9,12 @@ The work of a pass is that of the product of the rows with the weights, nnz x ed
 plus the updates of the edges that a row is still wrong about, which soon are few.
 """
 
-from ._jit import SUMS, kernel
+from ._jit import SUMS, part
 
 _FEW = 2  # an update of fewer than one in this many edges goes edge by edge
 
 
-@kernel(fastmath=SUMS)
+@part(fastmath=SUMS)
 def row_margins(indices, data, start, stop, weights, bias, margins):
     """Margins of all edges for one row: ``bias + sum_k x_k weights[k]``."""
     for j in range(bias.size):

@@ -6,14 +6,14 @@ weight of a constant feature of 1.
 
 import numpy as np
 
-from ._jit import SUMS, kernel
+from ._jit import SUMS, kernel, part
 from .learn import row_margins
 
 _FEW = 8  # an update of fewer than one in this many edges goes edge by edge
 _RUN = 256  # rows whose losses are added up in single precision
 
 
-@kernel(fastmath=SUMS)
+@part(fastmath=SUMS)
 def _add_to_edges(indices, data, start, stop, steps, changed, weights):
     """Add ``steps[j] * x`` to the weights of the edges that changed; ``changed`` is scratch."""
     count = 0
