@@ -15,7 +15,7 @@ ORDER = [
     {"evaluation"},
     {"text", "ensemble", "dask"},
     {"classifier", "ltls"},
-    {"fitting", "growing"},
+    {"fitting", "growing", "_online_method"},
     {"choosing"},
     {"held_out", "resuming"},
     {"base"},

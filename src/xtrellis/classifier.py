@@ -6,10 +6,8 @@ It holds no mathematics. It checks what it is given; ``fitting`` trains, and ``p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from types import MethodType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +18,7 @@ from . import growing
 from ._arrays import canonical_csr
 from ._changing import built_aside
 from ._checks import check_magnitudes, class_weights, known_labels, row_weights, weighted
+from ._online_method import OnlineMethod
 from .base import TrellisPredictor
 from .fitting import (
     LabelledRows,
@@ -31,7 +30,7 @@ from .fitting import (
     trellis_for,
 )
 from .held_out import uncalibrated
-from .learning.learners import Learner, get_learner
+from .learning.learners import Learner
 from .learning.online import OnlineBlocks
 from .learning.rows import online_rows
 from .learning.training import History
@@ -39,31 +38,6 @@ from .resuming import check_checkpoint, kept_blocks
 from .selection.settings import Selection
 from .selection.width_trials import WidthSelection
 from .selection.widths import select_slice_width
-
-
-class _OnlineMethod:
-    """A method that only classifiers with an online learner have.
-
-    scikit-learn's ``available_if`` does the same, but says only that the attribute is missing.
-    """
-
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self.method = method
-        self.__doc__ = method.__doc__
-
-    def __get__(self, estimator: TrellisClassifier | None, owner: type | None = None) -> Any:
-        if estimator is None:
-            return self.method
-        try:
-            online = get_learner(estimator.learner).online
-        except (TypeError, ValueError) as error:  # fit will say so, too
-            raise AttributeError(str(error)) from error
-        if not online:
-            raise AttributeError(
-                f"partial_fit needs an online learner, which learner={estimator.learner!r} is not: "
-                f"use 'arow', 'perceptron' or a Learner with online = True"
-            )
-        return MethodType(self.method, estimator)
 
 
 class TrellisClassifier(growing.GrowingMixin, TrellisPredictor):
@@ -308,7 +282,7 @@ class TrellisClassifier(growing.GrowingMixin, TrellisPredictor):
 
     # ------------------------------------------------------------------ batch by batch
 
-    @_OnlineMethod
+    @OnlineMethod
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one batch of rows, each visited once. For online learners (AROW, perceptron).
 

@@ -6,15 +6,15 @@ their terms says what each feature contributed to the class:
 
     sum_{e in P} f_e = sum_e bias_e + sum_j x_j sum_e w_je.
 
-Local training chooses at each vertex of the path among the edges that leave it, so the softmax
-there is part of the explanation. The paper's code compares whole paths: there the edges are all.
-For several trellises, sums are divided by their number, as their probabilities are.
+Local training chooses at each vertex among the edges that leave it, by a softmax, which is shown;
+the paper's code compares whole paths. Of several trellises, sums are means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -376,10 +376,8 @@ def step_in_words(step: Step, n_trellises: int = 1) -> str:
 
 def step_details(step: Step, label: Any, n_words: int = 5) -> list[str]:
     """The strongest features of an edge, and the edges that could have been taken instead."""
-    lines = []
-    if step.contributions:
-        words = [f"{each.feature} {each.amount:+.3f}" for each in step.contributions[:n_words]]
-        lines.append(", ".join(words))
+    words = [f"{each.feature} {each.amount:+.3f}" for each in step.contributions[:n_words]]
+    lines = [", ".join(words)] if words else []
     others = [
         f"{'sink' if each.head is None else f'vertex {each.head}'} {each.probability:.1%} "
         f"({each.label})"
@@ -398,7 +396,5 @@ def _side_by_side(left: Sequence[Contribution], right: Sequence[Contribution]) -
         for title, part in (("for it", left), ("against it", right))
     ]
     width = max(map(len, columns[0])) + 4
-    n_lines = max(map(len, columns))
-    for column in columns:
-        column += [""] * (n_lines - len(column))
-    return [f"{a:{width}}{b}".rstrip() for a, b in zip(*columns, strict=True)]
+    pairs = zip_longest(*columns, fillvalue="")
+    return [f"{left:{width}}{right}".rstrip() for left, right in pairs]

@@ -40,6 +40,8 @@ from .graph.trellis import Trellis
 from .model.packed_arrays import Counts
 from .model.weights import EdgeWeights
 
+Floats = npt.NDArray[np.float64]
+
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
 TOO_LARGE = "margins must be finite: the weights or the rows are too large"
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
@@ -195,15 +197,11 @@ class TrellisModel:
         """Whether paths are found from the margins of a few vertices; see ``kernels.lazy``."""
         return self.code == "local" and is_bounded(self.loss) and not self.weights.nonlinear
 
-    def k_best(
-        self, X: Any, k: int
-    ) -> tuple[IntArray, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def k_best(self, X: Any, k: int) -> tuple[IntArray, Floats, Floats]:
         """The k best paths of each row, their costs, and their logs as products of softmaxes."""
         return self._search(X, k)[:3]
 
-    def ranked(
-        self, X: Any, k: int
-    ) -> tuple[IntArray, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def ranked(self, X: Any, k: int) -> tuple[IntArray, Floats, Floats]:
         """The same, the best of them re-ranked if there are centroids."""
         if self.centroids is None:
             return self.k_best(X, k)
@@ -225,9 +223,7 @@ class TrellisModel:
         assert self.centroids is not None
         strength = self.centroids.strength
         found, left, rows = np.empty(X.shape[0], np.int64), np.arange(X.shape[0]), X
-        for k in (2, 6):
-            if k >= min(N_RERANKED, self.n_classes):
-                break
+        for k in (2, 6) if self.n_classes > 6 else ():
             paths, costs, _ = self.k_best(rows, k)
             cosines = self.centroids.cosines(rows, self.assignment.class_of_path[paths])
             new = costs - strength * cosines
@@ -324,9 +320,7 @@ class TrellisModel:
 
     # ------------------------------------------------------------------ probabilities
 
-    def top_k(
-        self, X: Any, k: int, n_jobs: int | None = None
-    ) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    def top_k(self, X: Any, k: int, n_jobs: int | None = None) -> tuple[IntArray, Floats]:
         """Numbers of the k best classes of each row, best first, and their log-probabilities."""
         n_rows = X.shape[0]
         paths, log_p = np.empty((n_rows, k), np.int64), np.empty((n_rows, k))
@@ -341,7 +335,7 @@ class TrellisModel:
         in_threads(fill, pairwise(cuts), n_jobs)
         return self.assignment.class_of_path[paths], log_p
 
-    def _best_few(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    def _best_few(self, X: Any, k: int) -> tuple[IntArray, Floats]:
         """Best paths and their log-probabilities, from a few vertices."""
         assert isinstance(self.calibration, BestPaths)
         paths, costs, logs = self.ranked(X, max(k, min(N_BEST, self.n_classes)))
@@ -352,7 +346,7 @@ class TrellisModel:
             log_p = np.take_along_axis(log_p, order, axis=1)
         return paths[:, :k], log_p[:, :k]
 
-    def best_of_all(self, X: Any, k: int) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    def best_of_all(self, X: Any, k: int) -> tuple[IntArray, Floats]:
         """Best paths and their log-probabilities, from the margins of all edges."""
         assert isinstance(self.calibration, Tempered)
         margins = self.weights.margins(X)
@@ -370,7 +364,7 @@ class TrellisModel:
         hits = best == y_encoded[:, np.newaxis]
         return float(np.average(losses_in_bits(log_p, hits, self.n_classes), weights=sample_weight))
 
-    def log_probabilities(self, X: Any) -> npt.NDArray[np.float64]:
+    def log_probabilities(self, X: Any) -> Floats:
         """Log-probabilities of all classes, (n, n_classes)."""
         table = empty_table(X.shape[0], self.n_classes)
         start = 0
@@ -385,7 +379,7 @@ class TrellisModel:
                 table[rows] = log_probabilities(self.trellis, costs, every)
         return table
 
-    def _fill_from_best(self, X: Any, table: npt.NDArray[np.float64]) -> None:
+    def _fill_from_best(self, X: Any, table: Floats) -> None:
         """Log-probabilities of all classes: the best by their costs, the others share the rest."""
         assert isinstance(self.calibration, BestPaths)
         n_best = min(N_BEST, self.n_classes)
