@@ -185,9 +185,7 @@ class TrellisModel:
     def path_finder(self) -> Callable[[Any], IntArray]:
         """Function that finds the paths of rows: lazily, or in one kernel, or step by step."""
         if self.is_lazy:
-            if self.centroids is not None:
-                return self._reranked_paths
-            return lambda X: self.k_best(X, 1)[0][:, 0]
+            return lambda X: self.ranked(X, 1)[0][:, 0]
         if self.loss == get_loss("exponential") and not self.weights.nonlinear:
             return self._exponential_paths
         return self._paths_step_by_step
@@ -213,28 +211,6 @@ class TrellisModel:
         paths[:, first] = np.take_along_axis(paths[:, first], order, axis=1)
         logs[:, first] = np.take_along_axis(logs[:, first], order, axis=1)
         return paths[:, :k], costs[:, :k], logs[:, :k]
-
-    def _reranked_paths(self, X: Any) -> IntArray:
-        """First paths of ``ranked``, from fewer paths where these settle it.
-
-        No cosine is above 1. So a path beyond the k best, with a cost of at least ``c_k``, cannot
-        get below ``c_k - lambda``.
-        """
-        assert self.centroids is not None
-        strength = self.centroids.strength
-        found, left, rows = np.empty(X.shape[0], np.int64), np.arange(X.shape[0]), X
-        for k in (2, 6) if self.n_classes > 6 else ():
-            paths, costs, _ = self.k_best(rows, k)
-            cosines = self.centroids.cosines(rows, self.assignment.class_of_path[paths])
-            new = costs - strength * cosines
-            sure = new.min(axis=1) < costs[:, -1] - strength
-            found[left[sure]] = paths[sure, new[sure].argmin(axis=1)]
-            left = left[~sure]
-            if len(left) == 0:
-                return found
-            rows = X if len(left) == X.shape[0] else canonical_csr(X[left])
-        found[left] = self.ranked(rows, 1)[0][:, 0]
-        return found
 
     def opened(self, X: Any, k: int = 1) -> IntArray:
         """Number of vertices whose margins the k best paths of each row need."""

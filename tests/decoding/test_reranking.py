@@ -81,16 +81,6 @@ def test_it_is_chosen_saved_and_switched_off(tmp_path):
     )
 
 
-@pytest.mark.parametrize("strength", [0.5, 4.0, 16.0])
-def test_labels_need_fewer_paths_but_are_the_same(strength):
-    X, y = few_rows()
-    model = TrellisClassifier(random_state=0, rerank=strength, C=1.0).fit(X, y).model_
-    rows = canonical_csr(X[:-1] + X[1:] * 0.9)  # between two rows, which may be of two classes
-    np.testing.assert_array_equal(model.paths(rows), model.ranked(rows, 1)[0][:, 0])
-    if strength > 1:
-        assert (model.paths(rows) != model.k_best(rows, 1)[0][:, 0]).any()
-
-
 @pytest.mark.parametrize("wrong", [-1, np.nan, "yes"])
 def test_bad_strengths(wrong):
     X, y = few_rows(10)
