@@ -88,7 +88,7 @@ class TrellisClassifier(growing.GrowingMixin, TrellisPredictor):
         Bits of each weight in a model file. 8 rounds the weights when training ends, so that the
         model predicts the same before it is saved and after it is loaded.
     rerank : float or "auto", default="auto"
-        How much the cosine with a class's centroid counts when the five best classes of a row are
+        How much the cosine with a class's centroid counts when the ten best classes of a row are
         ordered once more; 0 leaves them as they are. It helps classes with few rows, and takes
         several times as long to predict. "auto" re-ranks only if the held-out rows gain at least
         half a point of accuracy. Only for local training.

@@ -23,7 +23,7 @@ from ..model.gaps import pack_gaps, unpack_gaps
 
 Floats = npt.NDArray[np.float64]
 
-N_RERANKED = 5  # best paths that are ordered anew: more take longer, and gain next to nothing
+N_RERANKED = 10  # best paths that are ordered anew: twenty take half as long again, for little
 N_TERMS = 20  # entries of a centroid that are kept
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
