@@ -35,7 +35,8 @@ class Parabel(System):
         file = work / "train.txt"
         with file.open("w") as out:
             out.write(f"{rows.X.shape[0]} {rows.X.shape[1]} {int(y.max()) + 1}\n")
-            for label, pairs in zip(y, self.inputs(rows)):
+            for label, found in zip(y, self.inputs(rows)):
+                pairs = found or [(0, 0.0)]  # it refuses rows without features
                 out.write(f"{label} {' '.join(f'{j}:{value:.6g}' for j, value in pairs)}\n")
         return file
 
