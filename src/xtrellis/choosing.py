@@ -30,6 +30,7 @@ from .selection.settings import (
     Selection,
     Trial,
     choose,
+    deviation,
     is_dominated,
     is_worth_it,
     trial_of,
@@ -193,7 +194,10 @@ class Contest:
         new = _try_out(engine, assignment, order, C)
         self.trials.append(new.trial)
         if not any(is_dominated(new.trial, each.trial) for each in self.left):
-            self.left = [each for each in self.left if not is_dominated(each.trial, new.trial)]
+            margin = deviation(self.n_rows) / 2
+            self.left = [
+                each for each in self.left if not is_dominated(each.trial, new.trial, margin)
+            ]
             self.left.append(new)
         return new.trial
 

@@ -34,6 +34,7 @@ def test_one_that_is_dominated_would_never_be_chosen():
     assert is_dominated(trial(1.0, 0.8), by=trial(0.9, 0.8))
     assert not is_dominated(trial(1.0, 0.81), by=trial(0.9, 0.8))
     assert not is_dominated(trial(0.8, 0.7), by=trial(0.9, 0.8))
+    assert not is_dominated(trial(1.0, 0.8), by=trial(0.9, 0.801), margin=0.002)
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,12 @@ def is_worth_it(wider: Trial, trial: Trial, n_rows: int) -> bool:
     return as_sure and gain > max(WIDTH_GAIN, 2 * deviation(n_rows))
 
 
-def is_dominated(trial: Trial, by: Trial) -> bool:
-    """Whether another trial will always be chosen in place of this one."""
-    return by.log_loss <= trial.log_loss and by.accuracy >= trial.accuracy
+def is_dominated(trial: Trial, by: Trial, margin: float = 0.0) -> bool:
+    """Whether another trial will always be chosen in place of this one.
+
+    A later one must be more accurate by a margin: of nearly equal ones the first is chosen.
+    """
+    return by.log_loss <= trial.log_loss and by.accuracy >= trial.accuracy + margin
 
 
 def trial_of(order: str, C: float, model: TrellisModel, data: Any) -> Trial:
