@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from xtrellis import TrellisClassifier, select_slice_width
 from xtrellis.graph import Trellis
-from xtrellis.plots import _PATH, draw_trade_off, draw_trellis, draw_widths, plot_explanation
+from xtrellis.plots import _PATH, draw_explanation, draw_trade_off, draw_trellis, draw_widths
 
 GRAPHS = [(9, 2, 0), (64, 4, 17), (105, 5, 104), (127, 2, 126)]
 
@@ -154,7 +154,7 @@ def test_families_are_sorted_joined_and_named():
 def test_bars_of_an_explanation_end_at_its_sums():
     X, y = load_digits(return_X_y=True)
     found = TrellisClassifier(C=1.0, random_state=0).fit(X / 16, y).explain(X[4] / 16, top=6)
-    ax = plot_explanation(found)
+    ax = draw_explanation(found)
     shown = found.contributions[:6]
     assert [text.get_text() for text in ax.get_yticklabels()] == [str(c.feature) for c in shown]
     np.testing.assert_allclose(ax.lines[0].get_xdata(), [c.amount for c in shown])
@@ -163,4 +163,4 @@ def test_bars_of_an_explanation_end_at_its_sums():
         totals += [bar.get_width() for bar in bars]
     np.testing.assert_allclose(totals, [c.amount for c in shown])
     assert ax.get_title().startswith(f"{found.label}: ")
-    assert len(plot_explanation(found, top=2).get_yticks()) == 2
+    assert len(draw_explanation(found, top=2).get_yticks()) == 2

@@ -13,19 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays import Float32Array
 from ._checks import check_fraction, check_integer
 from .explanation import Explanation, explain_row, strongest_features
-from .prediction import TrellisModel
 
 
 class AnswersMixin:
     """Explanations, by the models of an estimator: one, or several that vote."""
 
-    def _models(self) -> list[TrellisModel]:
-        raise NotImplementedError
-
-    def _checked_rows(self, X: Any) -> tuple[Any, Any]:
-        raise NotImplementedError
-
-    def explain(self, row: Any, label: Any = None, top: int = 10) -> Explanation:
+    def explain(self: Any, row: Any, label: Any = None, top: int = 10) -> Explanation:
         """Which features of a row spoke for and against a class, exactly, edge by edge and summed.
 
         Of several trellises, the sums are means.
@@ -61,7 +54,7 @@ class AnswersMixin:
         names = getattr(now, "feature_names_in_", None)
         return found if names is None else found.renamed(lambda feature: names[feature])
 
-    def top_features(self, label: Any, top: int = 10) -> list[tuple[Any, float]]:
+    def top_features(self: Any, label: Any, top: int = 10) -> list[tuple[Any, float]]:
         """Features of the largest weights for a class, and these: summed over its path's edges.
 
         Features that speak against the class, with negative weights, are left out.

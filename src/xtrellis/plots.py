@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ._arrays import FloatArray
 from ._checks import checked_integer
 from .graph.trellis import Trellis
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .explanation import Explanation
     from .selection.width_trials import WidthSelection
 
-__all__ = ["draw_curve", "draw_trade_off", "draw_trellis", "draw_widths", "plot_explanation"]
+__all__ = ["draw_curve", "draw_explanation", "draw_trade_off", "draw_trellis", "draw_widths"]
 
 _MAX_EDGES = 5_000  # a larger graph is drawn as a black rectangle
 _EDGE, _EXIT, _PATH, _INK = "#b8c0cc", "#8a94a6", "#0b5fd3", "#1d2633"
@@ -205,14 +206,13 @@ def draw_trade_off(
         style = "-" if len(points) > 1 else ""
         xs, ys = [point[0] for point in points], [point[1] for point in points]
         ax.plot(xs, ys, marker + style, ms=6, lw=1.4, color=color, label=name)
-        for x, y, label in points:
-            _name_point(ax, label, (x, y))
     ax.margins(0.1, 0.12)
     tidy_axes(ax, x_label, y_label)
+    _name_points(ax, [point for points in groups.values() for point in points])
     return ax
 
 
-def plot_explanation(
+def draw_explanation(
     explanation: Explanation, top: int | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw what the strongest features contributed to a class, each edge of its path in a colour.
@@ -234,10 +234,10 @@ def plot_explanation(
     --------
     >>> from sklearn.datasets import load_digits
     >>> from xtrellis import TrellisClassifier
-    >>> from xtrellis.plots import plot_explanation
+    >>> from xtrellis.plots import draw_explanation
     >>> X, y = load_digits(return_X_y=True)
     >>> clf = TrellisClassifier(random_state=0).fit(X / 16, y)
-    >>> plot_explanation(clf.explain(X[0] / 16)).get_xlabel()
+    >>> draw_explanation(clf.explain(X[0] / 16)).get_xlabel()
     'contribution to the margins of the path'
     """
     from matplotlib import pyplot as plt
@@ -316,12 +316,8 @@ def draw_curve(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     for point in evaluation.curve[::5]:
         text = f"p ≥ {point.min_probability:.2f}"
         _name_point(ax, text, (100 * point.share, 100 * point.accuracy))
-    ax.set_xlabel("rows answered (%)")
-    ax.set_ylabel("accuracy on them (%)")
     ax.margins(0.08, 0.15)
-    ax.grid(True, color="#e5e8ee", lw=0.8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    _label_axes(ax, "rows answered (%)", "accuracy on them (%)")
     return ax
 
 
@@ -338,23 +334,50 @@ def tidy_axes(ax: Axes, x_label: str, y_label: str, ticks: Sequence[float] = ())
         ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter(NullFormatter())
+    _label_axes(ax, x_label, y_label)
+    ax.legend(frameon=False, fontsize=8.5)
+
+
+def _label_axes(ax: Axes, x_label: str, y_label: str) -> None:
+    """Label the axes, draw a grid, and remove the frame."""
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.grid(True, color="#e5e8ee", lw=0.8)
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    ax.legend(frameon=False, fontsize=8.5)
 
 
-def _name_point(ax: Axes, text: str, point: tuple[float, float]) -> None:
-    """Write a text above a point, readable on top of lines."""
+def _name_points(ax: Axes, points: Sequence[tuple[float, float, str]]) -> None:
+    """Write the name of each point where it hides no other name, nor another point.
+
+    Above the point if that is free, else below, to the right or to the left.
+    """
+    places = ax.transData.transform([point[:2] for point in points]) * 72 / ax.figure.dpi
+    names: list[FloatArray] = []  # where they are so far
+    for number, (x, y, text) in enumerate(points):
+        if not text:
+            continue
+        others = np.array([*np.delete(places, number, axis=0), *names])
+        offsets = np.array([(0, 9), (0, -15), (26, -3), (-26, -3)])
+        # The size of a name is about 30 by 10 points.
+        away = np.abs(places[number] + offsets[:, np.newaxis] - others.reshape(-1, 2)) / (30, 10)
+        nearest = away.max(axis=2).min(axis=1, initial=1.0)  # what is farther is far enough
+        offset = offsets[nearest.argmax()]
+        names.append(places[number] + offset)
+        _name_point(ax, text, (x, y), tuple(offset))
+
+
+def _name_point(
+    ax: Axes, text: str, point: tuple[float, float], offset: tuple[float, float] = (0, 9)
+) -> None:
+    """Write a text above a point, or elsewhere, readable on top of lines."""
     from matplotlib.patheffects import withStroke
 
     ax.annotate(
         text,
         point,
-        (0, 9),
+        offset,
         textcoords="offset points",
         ha="center",
         fontsize=8,

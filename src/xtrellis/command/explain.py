@@ -105,10 +105,10 @@ def _draw(found: Explanation, path: Path) -> None:
     """Write the picture of an explanation."""
     from matplotlib.figure import Figure
 
-    from ..plots import plot_explanation
+    from ..plots import draw_explanation
 
     figure = Figure(figsize=(7, 1.4 + 0.32 * max(found.top, 3)), layout="constrained")
-    plot_explanation(found, ax=figure.subplots())
+    draw_explanation(found, ax=figure.subplots())
     with writing(path) as beside:
         figure.savefig(beside, dpi=130, format=path.suffix.lstrip(".") or "png")
     note(f"picture: {path}")
