@@ -112,6 +112,36 @@ def block_margins(
     return width
 
 
+@part(fastmath=FIXED)
+def row_margins(indices, data, start, stop, w, first, last, lows, highs, spans, margins):
+    """Margins of the blocks from ``first`` up to ``last`` for one row, one after the other.
+
+    ``lows``, ``highs`` and ``spans`` are scratch. Returns the number of margins.
+    """
+    find_features(indices, start, stop, w.slots, lows, highs, spans)
+    at = np.int64(0)
+    for block in range(first, last):
+        at += block_margins(
+            data,
+            start,
+            stop - start,
+            lows,
+            highs,
+            spans,
+            w.column_starts,
+            w.bias,
+            w.homes,
+            w.table,
+            w.entry_starts,
+            w.columns,
+            w.values,
+            block,
+            margins,
+            at,
+        )
+    return at
+
+
 @part
 def longest_row(indptr):
     """Number of features of the longest row, but at least one."""
@@ -124,34 +154,14 @@ def longest_row(indptr):
 @kernel(fastmath=FIXED)
 def all_margins(indptr, indices, data, w, out):
     """Margins of all edges for all rows."""
-    longest = longest_row(indptr)
+    longest, n_blocks = longest_row(indptr), w.column_starts.size - 1
     lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
     spans = np.empty(longest, np.int64)
     margins = np.empty(w.bias.size, np.float32)
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
-        find_features(indices, start, stop, w.slots, lows, highs, spans)
-        at = np.int64(0)
-        for block in range(w.column_starts.size - 1):
-            at += block_margins(
-                data,
-                start,
-                stop - start,
-                lows,
-                highs,
-                spans,
-                w.column_starts,
-                w.bias,
-                w.homes,
-                w.table,
-                w.entry_starts,
-                w.columns,
-                w.values,
-                block,
-                margins,
-                at,
-            )
-        for j in range(at):
+        row_margins(indices, data, start, stop, w, 0, n_blocks, lows, highs, spans, margins)
+        for j in range(margins.size):
             out[i, w.edges[j]] = margins[j]
 
 
@@ -161,27 +171,7 @@ def vertex_margins(indptr, indices, data, w, vertices, out):
     longest = longest_row(indptr)
     lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
     spans = np.empty(longest, np.int64)
-    starts = w.vertex_starts
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
-        find_features(indices, start, stop, w.slots, lows, highs, spans)
-        at = np.int64(0)
-        for block in range(starts[vertices[i]], starts[vertices[i] + 1]):
-            at += block_margins(
-                data,
-                start,
-                stop - start,
-                lows,
-                highs,
-                spans,
-                w.column_starts,
-                w.bias,
-                w.homes,
-                w.table,
-                w.entry_starts,
-                w.columns,
-                w.values,
-                block,
-                out[i],
-                at,
-            )
+        first, last = w.vertex_starts[vertices[i]], w.vertex_starts[vertices[i] + 1]
+        row_margins(indices, data, start, stop, w, first, last, lows, highs, spans, out[i])

@@ -7,7 +7,7 @@ of ``losses`` and ``decode``, are left to the caller: path -1.
 import numpy as np
 
 from ._jit import SUMS, kernel
-from .blocks import block_margins, find_features, longest_row
+from .blocks import longest_row, row_margins
 from .costs import exponential
 from .decode import best_path, fill_values
 
@@ -17,7 +17,7 @@ def exponential_paths(indptr, indices, data, w, twins, originals, g, paths):
     """Path of least exponential loss of each row."""
     n_columns = w.bias.size
     n_edges = n_columns + twins.size
-    longest = longest_row(indptr)
+    longest, n_blocks = longest_row(indptr), w.column_starts.size - 1
     lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
     spans = np.empty(longest, np.int64)
     columns = np.empty(n_columns, np.float32)
@@ -26,27 +26,7 @@ def exponential_paths(indptr, indices, data, w, twins, originals, g, paths):
     best = np.empty((g.digits.size + 1, g.slice_width), np.float64)
     for i in range(indptr.size - 1):
         start, stop = indptr[i], indptr[i + 1]
-        find_features(indices, start, stop, w.slots, lows, highs, spans)
-        at = np.int64(0)
-        for block in range(w.column_starts.size - 1):
-            at += block_margins(
-                data,
-                start,
-                stop - start,
-                lows,
-                highs,
-                spans,
-                w.column_starts,
-                w.bias,
-                w.homes,
-                w.table,
-                w.entry_starts,
-                w.columns,
-                w.values,
-                block,
-                columns,
-                at,
-            )
+        row_margins(indices, data, start, stop, w, 0, n_blocks, lows, highs, spans, columns)
         for j in range(n_columns):
             margins[w.edges[j]] = columns[j]
         for t in range(twins.size):
