@@ -36,3 +36,24 @@ def test_rare_terms_are_left_out():
         letters.get_feature_names_out().tolist(),
     ]
     np.testing.assert_array_equal(ours.transform(texts).toarray(), X.toarray())
+
+
+def test_threads_share_one_object():
+    """The first of them works out the rarity of terms: no other may see it half done."""
+    texts, _ = reports(40)
+    made = TextFeatures((1, 2), None, None)
+    made.fit_transform(texts, 1)
+    expected = made.transform(texts).toarray()
+    seen = []
+
+    class Watched(TextFeatures):
+        def __setattr__(self, name, value):
+            object.__setattr__(self, name, value)
+            if name == "_rarity" and value is not None:
+                seen.append(self.transform(texts).toarray())  # as another thread would now
+
+    watched = Watched((1, 2), None, None)
+    watched.__dict__.update(made.__dict__, _rarity=None)
+    watched.transform(texts)
+    assert len(seen) == 1
+    np.testing.assert_array_equal(seen[0], expected)

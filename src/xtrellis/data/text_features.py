@@ -108,11 +108,11 @@ class TextFeatures:
         """Logarithms of counts, times the rarity of terms, scaled to rows of norm 1."""
         from ..kernels.terms import weigh_terms
 
-        if self._rarity is None:
-            self._rarity = np.empty(0, np.float32)
+        if self._rarity is None:  # set in one step: another thread may look at it meanwhile
+            ratios = np.ones(0)
             if self.frequencies is not None:
                 ratios = (1 + self.n_texts) / (1 + self.frequencies)
-                self._rarity = (1 + np.log(ratios)).astype(np.float32)
+            self._rarity = (1 + np.log(ratios)).astype(np.float32)
         weigh_terms(counts.indptr, counts.indices, counts.data, self._rarity)
 
     def _matrix(self, counts: TermCounts) -> Any:
