@@ -58,6 +58,10 @@ class Service:
             with error:
                 return error.code, json.load(error)
 
+    def text(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as reply:
+            return reply.read().decode()
+
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
 

@@ -6,12 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from samples import topics
 from test_text import reports
 from xtrellis import TrellisClassifier, TrellisEnsemble, TrellisTextClassifier, load_model
 from xtrellis.serving.app import make_app
-from xtrellis.serving.requests import PredictAnswer
+from xtrellis.serving.requests import PredictAnswer, PredictRequest
 
 with warnings.catch_warnings():  # Starlette asks for a successor of httpx
     warnings.simplefilter("ignore")
@@ -171,6 +172,25 @@ def test_requests_that_do_not_fit(client, request_, reason):
 )
 def test_rows_that_do_not_fit(rows_client, row, reason):
     assert predict(rows_client, 422, rows=[row]).startswith(reason)
+
+
+def test_sets_of_many_inputs_are_bounded(rows_client, monkeypatch):
+    """A set may have every class of the model: many classes times many rows fill the memory."""
+    classes = rows_client.get("/health").json()["classes"]
+    monkeypatch.setattr("xtrellis.serving.answers.MOST_IN_SETS", 3 * classes, raising=False)
+    row = {"indices": [1], "values": [1.0]}
+    assert len(predict(rows_client, rows=[row] * 3, coverage=0.7)["results"]) == 3
+    detail = predict(rows_client, 422, rows=[row] * 4, coverage=0.7)
+    assert "at most 3 texts or rows can have sets at once" in detail
+
+
+def test_one_of_many_errors_is_enough():
+    """A body of some megabytes could have a million of them."""
+    rows = [{"indices": ["a"] * 100, "values": [1] * 100}] * 10
+    for request in ({"rows": rows}, {"texts": [1] * 100}):
+        with pytest.raises(ValidationError) as refused:
+            PredictRequest(**request)
+        assert refused.value.error_count() == 1
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])

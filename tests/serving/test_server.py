@@ -128,6 +128,11 @@ def test_clients_that_leave(service):
             with service.connect() as connection:
                 connection.sendall(sent)
     assert service.ask("/health")[0] == 200
+    deadline = time.monotonic() + 20
+    while 'path="/predict",status="499"' not in service.text("/metrics"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert 'status="500"' not in service.text("/metrics").replace('path="/reload",status="500"', "")
 
 
 def test_slow_clients_are_given_up(service):

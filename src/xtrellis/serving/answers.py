@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .drawing import drawings
 from .models import ServedModel
-from .requests import PredictRequest, Row
+from .requests import MOST_IN_SETS, PredictRequest, Row
 
 N_WORDS = 10  # that an answer lists for and against a class
 
@@ -26,6 +26,9 @@ def answer(served: ServedModel, request: PredictRequest) -> dict[str, Any]:
         for own, shares in zip(labels.tolist(), probabilities.tolist(), strict=True)
     ]
     if request.coverage is not None:
+        most = MOST_IN_SETS // len(clf.classes_)
+        if len(request.inputs) > max(most, 1):
+            raise ValueError(f"at most {max(most, 1)} texts or rows can have sets at once")
         for result, own in zip(results, clf.predict_set(X, request.coverage), strict=True):
             result["set"] = own.tolist()
     if request.explain:

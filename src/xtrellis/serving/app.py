@@ -115,11 +115,12 @@ def make_app(
         served = models.current
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(pool, answer, served, request)
+            # Large answers take long to write, too: in the pool, others are answered meanwhile.
+            reply = await loop.run_in_executor(pool, lambda: Answer(answer(served, request)))
         except ValueError as error:
             return _refusal(422, error)
         metrics.count("xtrellis_inputs_total", len(request.inputs))
-        return Answer(found)
+        return reply
 
     @app.get("/health", summary="Whether the service is up, and with which model")
     async def health() -> Response:

@@ -40,7 +40,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
+        started, status = time.perf_counter(), 499  # as for a client that has gone
 
         async def send_counted(message: Message) -> None:
             nonlocal status
@@ -50,6 +50,9 @@ class Guard:
 
         try:
             await self._answer(scope, receive, send_counted)
+        except Exception:
+            status = 500
+            raise
         finally:
             path = scope["path"] if scope["path"] in PATHS else "other"
             self.metrics.request(path, status, time.perf_counter() - started)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, model
 MOST_INPUTS = 1_000  # texts or rows per request
 MOST_EXPLAINED = 20  # of them, if each is explained: that takes milliseconds
 MOST_LABELS = 100
+MOST_IN_SETS = 1_000_000  # inputs times classes: a set may be as large as the model
 
 
 class Row(BaseModel):
@@ -16,8 +17,9 @@ class Row(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    indices: list[Annotated[StrictInt, Field(ge=0)]]
-    values: list[FiniteFloat]
+    # The first error is enough: a body could hold some hundred thousand.
+    indices: list[Annotated[StrictInt, Field(ge=0)]] = Field(fail_fast=True)
+    values: list[FiniteFloat] = Field(fail_fast=True)
 
     @model_validator(mode="after")
     def _as_many(self) -> Self:
@@ -37,13 +39,20 @@ class PredictRequest(BaseModel):
     )
 
     text: str | None = Field(None, description="One text.")
-    texts: list[str] | None = Field(None, description="Several texts.", max_length=MOST_INPUTS)
-    rows: list[Row] | None = Field(None, description="Sparse rows.", max_length=MOST_INPUTS)
+    texts: list[str] | None = Field(
+        None, description="Several texts.", max_length=MOST_INPUTS, fail_fast=True
+    )
+    rows: list[Row] | None = Field(
+        None, description="Sparse rows.", max_length=MOST_INPUTS, fail_fast=True
+    )
     top_k: Annotated[StrictInt, Field(ge=1, le=MOST_LABELS)] = Field(
         5, description="Labels per text or row, best first."
     )
     coverage: float | None = Field(
-        None, gt=0, lt=1, description="Add sets of labels that hold the true one this often."
+        None,
+        gt=0,
+        lt=1,
+        description="Add sets of labels that contain the true one with this probability.",
     )
     explain: bool = Field(False, description="Add the words or features that decided.")
     min_probability: float | None = Field(
