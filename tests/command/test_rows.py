@@ -63,6 +63,15 @@ def test_layouts_are_given_or_remembered(write):
     assert RowOptions(Format.tsv).layout() == {}
 
 
+def test_a_remembered_delimiter_makes_any_file_csv(write):
+    """A line taken whole would be another text than the model was trained on, and no error."""
+    options = RowOptions(text_column="2", label_column="1", delimiter="|", header=False)
+    model = SimpleNamespace(**vars(TEXTS), layout_=options.layout())
+    rows = write("a|one\nb|two\n", "rows.txt")
+    assert [*read_batches(model, rows, RowOptions())] == [["one", "two"]]
+    assert [*read_batches(model, rows, RowOptions(Format.lines))] == [["a|one", "b|two"]]
+
+
 def test_layouts_that_make_no_sense():
     with pytest.raises(ValueError, match="--delimiter and --no-header are for csv, not for tsv"):
         RowOptions(Format.tsv, header=False)

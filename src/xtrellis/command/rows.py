@@ -50,7 +50,10 @@ class RowOptions:
         """Parameters of a reader: as given, or as the model remembers, or left to the reader."""
         remembered = getattr(loaded, "layout_", {})
         found = {**remembered, **self.layout()}
-        return {"format": None if self.format is None else self.format.value, **found}
+        format_ = None if self.format is None else self.format.value
+        if format_ is None and found.keys() & {"delimiter", "header"}:
+            format_ = Format.csv.value  # only csv has them, whatever the file is called
+        return {"format": format_, **found}
 
 
 @dataclass(frozen=True)
