@@ -35,6 +35,14 @@ def test_log_loss_divides_what_is_left_among_unlisted_classes():
     assert np.isnan(log_loss(hits, shares, np.zeros(3, bool), 6))
 
 
+def test_log_loss_does_not_depend_on_how_many_classes_are_listed():
+    rng = np.random.default_rng(0)
+    shares = -np.sort(-rng.dirichlet(np.full(60, 0.2), 100), axis=1)
+    hits = np.arange(60) == rng.integers(0, 60, 100)[:, np.newaxis]
+    known = np.ones(100, bool)
+    assert log_loss(hits, shares, known, 90) == log_loss(hits[:, :20], shares[:, :20], known, 90)
+
+
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=50))
 def test_the_curve_is_the_accuracy_of_the_most_confident_rows(rows):
     right, confidence = (np.array(each) for each in zip(*rows, strict=True))

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_consistent_length
 
 from .._checks import check_integer, encoded_labels
 from .._progress import row_progress
+from ..decoding.confidence import N_JUDGED
 from .measures import (
     bins_of,
     curve,
@@ -31,7 +33,6 @@ Floats = npt.NDArray[np.float64]
 
 _BATCH = 2_048  # rows between two steps of the progress bar
 _TIMED = 5_000  # rows that the time of a prediction is measured on
-_LISTED = 20  # classes of a row that the log loss looks at
 
 
 def evaluate(
@@ -69,10 +70,11 @@ def evaluate(
     """
     check_integer("k", k, 1)
     y, classes = np.asarray(y), clf.classes_
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if y.ndim != 1 or len(y) != n_rows or n_rows == 0:
-        raise ValueError(f"X and y must be of one length, not 0: got {n_rows} rows, {y.shape} y")
-    n_best = min(max(k, _LISTED), len(classes))
+    check_consistent_length(X, y)
+    n_rows = len(y)
+    if y.ndim != 1 or n_rows == 0:
+        raise ValueError(f"y must hold one label per row, at least one: got shape {y.shape}")
+    n_best = min(max(k, N_JUDGED), len(classes))
     labels, shares = _best(clf, X, n_rows, n_best, verbose)
     microseconds = _time(clf, X, min(n_rows, _TIMED))
     hits = labels == y[:, np.newaxis]

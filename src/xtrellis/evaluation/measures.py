@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..decoding.confidence import N_JUDGED, losses_in_bits
 from .results import Bin, Confusion, CurvePoint, Level, SizeGroup
 
 Floats = npt.NDArray[np.float64]
@@ -37,12 +38,12 @@ def macro_f1(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
 def log_loss(
     hits: npt.NDArray[np.bool_], shares: Floats, known: npt.NDArray[np.bool_], n_classes: int
 ) -> float:
-    """Mean of -log p(label), where the classes that are not listed share what is left."""
+    """Mean of -log p(label); classes beyond the 20 best share what those leave."""
     if not known.any():
         return float("nan")
-    left = np.maximum(1 - shares.sum(axis=1), 1e-12) / max(n_classes - shares.shape[1], 1)
-    own = np.where(hits.any(axis=1), (hits * shares).sum(axis=1), left)
-    return float(-np.log(np.maximum(own[known], 1e-300)).mean())
+    log_p = np.log(np.maximum(shares[:, :N_JUDGED], 1e-300))
+    bits = losses_in_bits(log_p, hits[:, :N_JUDGED], n_classes)
+    return float(bits[known].mean() * np.log(2))
 
 
 def expected_calibration_error(
@@ -100,7 +101,7 @@ def curve(
 def size_groups(
     sizes: npt.NDArray[np.int64], known: npt.NDArray[np.int64], right: npt.NDArray[Any]
 ) -> tuple[SizeGroup, ...]:
-    """Accuracy on rows of large, middling and small classes."""
+    """Accuracy on rows of large, medium-sized and small classes."""
     ordered = np.sort(sizes)
     third = ordered.sum() / 3
     small = ordered[np.searchsorted(np.cumsum(ordered), third)]
