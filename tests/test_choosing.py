@@ -118,3 +118,22 @@ def test_a_width_that_was_asked_for_stays(rows):
     clf = TrellisClassifier(5, random_state=0).fit(*rows)
     assert {each.slice_width for each in clf.selection_.trials} == {5}
     assert clf.trellis_.slice_width == 5
+
+
+def test_rows_that_must_be_trained_on_are_not_held_out_of_a_sample(monkeypatch, rows):
+    """Descriptions of classes, say: whoever tries settings on them learns nothing about texts."""
+    X, y = rows
+    allowed, seen = np.arange(len(y)) % 25 > 5, []
+
+    def spy(engine):
+        seen.append(engine)
+        return select_settings(engine)
+
+    select_settings = choosing.select_settings
+    monkeypatch.setattr(choosing, "select_settings", spy)
+    monkeypatch.setattr(choosing, "_MANY_ROWS", 1_100)
+    TrellisClassifier(7, calibration=0.2, random_state=0).fit(X, y, may_hold_out=allowed)
+    small = seen[0]
+    assert len(small.data.y_encoded) < len(y)
+    assert small.held_out.any()
+    assert small.data.may_hold_out[small.held_out].all()

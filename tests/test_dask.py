@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from clusters import bits, killing, local_cluster, slow_svm
 from samples import topics
@@ -177,6 +178,13 @@ def test_bad_input_is_refused_in_one_line(client, rows):
     message = refused(client, da.zeros((5, 4), chunks=5), short)
     assert message == "partition 0 has 5 rows, but y has 3 there"
     assert "y must have at least two classes" in refused(client, X, da.zeros_like(y))
+
+
+def test_a_model_that_is_not_fitted_says_so(client, rows):
+    X, _ = collections(*rows)
+    for method in ("predict", "predict_top_k"):
+        with pytest.raises(NotFittedError):
+            getattr(classifier(client), method)(X)
 
 
 def test_without_a_client_it_says_how_to_make_one(monkeypatch):

@@ -234,3 +234,12 @@ def test_bad_input_is_refused_in_one_line(young, rows, tmp_path):
         )
     paper = TrellisClassifier.paper(5, random_state=0).fit(X, y)
     assert "trained locally" in refusal(paper.remove_classes, [0])
+
+
+def test_new_classes_whose_rows_count_for_nothing(rows, young, tmp_path):
+    """The numbers of the classes are then others in the model than in the rows that count."""
+    X, y = rows
+    clf = copy_of(young, tmp_path)
+    clf.add_classes(X, y, sample_weight=np.where(y == 32, 0.0, 1.0))
+    counted = y != 32
+    assert clf.score(X[counted], y[counted]) > 0.9

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
-from .held_out import calibrated, prunes_automatically, uncalibrated
+from .held_out import calibrated, prunes_automatically, uncalibrated, with_fitted_loss
 from .learning.learners import Learner, LinearSVM
 from .learning.rows import TrainingRows, hold_out_rows, prepare_rows
 from .learning.training import Report, TrainedEdges, train_before, train_edges
@@ -295,5 +295,6 @@ def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -
     # A rougher solution ranks the settings as well, in less time.
     rough = replace(learner, tolerance=_ROUGH * learner.tolerance)
     weights = engine.train_before(engine.rows(assignment), rough)
-    model, _ = calibrated(engine.estimator, engine.model(assignment, weights), engine.sample)
+    model = with_fitted_loss(engine.estimator, engine.model(assignment, weights), engine.sample)
+    model, _ = calibrated(engine.estimator, model, engine.sample)
     return Candidate(engine, model, learner, trial_of(order, C, model, engine.sample))

@@ -274,6 +274,8 @@ class TrellisClassifier(growing.GrowingMixin, TrellisPredictor):
         chosen: Any = selection.classifier
         self.model_, self.history_ = chosen.model_, chosen.history_
         self.held_out_loss_ = chosen.held_out_loss_
+        if hasattr(chosen, "selection_"):
+            self.selection_ = chosen.selection_
         self.prune_threshold_ = chosen.prune_threshold_
         self.n_features_in_ = chosen.n_features_in_
         if hasattr(chosen, "feature_names_in_"):

@@ -155,6 +155,7 @@ class DaskTrellisClassifier(TrellisClassifier):
                 "min_probability needs rows in memory: "
                 "compare the probabilities of predict_top_k(X, 1) with it"
             )
+        check_is_fitted(self)
         return self._lazily("predict", X, [((), self.classes_.dtype)])[0]
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[Any, Any]:

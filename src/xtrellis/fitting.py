@@ -96,8 +96,14 @@ class LabelledRows:
 
     def __getitem__(self, rows: npt.NDArray[Any]) -> LabelledRows:
         """Some of the rows, by their numbers or by a mask."""
-        X = canonical_csr(self.X[rows])
-        return LabelledRows(X, self.y_encoded[rows], self.sample_weight[rows], self.classes)
+        X, mask = canonical_csr(self.X[rows]), self.may_hold_out
+        return replace(
+            self,
+            X=X,
+            y_encoded=self.y_encoded[rows],
+            sample_weight=self.sample_weight[rows],
+            may_hold_out=None if mask is None else mask[rows],
+        )
 
 
 def labelled_rows(
@@ -362,6 +368,7 @@ def _train_by_epochs(
         model = uncalibrated(estimator, data.classes, trellis, assignment, weights)
         held_out_loss = float("nan")
         if estimator.calibration:
+            model = with_fitted_loss(estimator, model, outside)
             model, held_out_loss = calibrated(estimator, model, outside, measure_held_out_loss)
         right = model.classify(outside.X, estimator.n_jobs) == outside.y_encoded
         accuracies.append(float(np.average(right, weights=outside.sample_weight)))

@@ -164,7 +164,8 @@ def with_classes(
 
     ``data`` has rows of all classes, old and new: every path passes the source.
     """
-    absent = np.setdiff1d(model.classes, data.classes)
+    # A class whose rows all have a weight of zero has no rows here.
+    absent = np.setdiff1d(model.classes, data.classes[np.unique(data.y_encoded)])
     if len(absent):
         raise ValueError(
             f"y must have rows of all classes, as the vertices that they share are trained again; "
@@ -174,6 +175,8 @@ def with_classes(
     paths = grown.assignment.path_of_class[np.searchsorted(grown.classes, new)]
     if len(new) == 0:
         return model, Added(new, paths, [], 0)
+    own = known_labels(grown.classes, data.classes[data.y_encoded])
+    data = replace(data, classes=grown.classes, y_encoded=own)
     trellis, X, y_encoded, weights = grown.trellis, data.X, data.y_encoded, data.sample_weight
     if learner.merges_rows:
         X, y_encoded, weights, _ = merge_rows(X, y_encoded, weights)

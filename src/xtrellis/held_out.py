@@ -76,13 +76,13 @@ def calibrated(
     data: LabelledRows,
     measure_held_out_loss: bool = False,
 ) -> tuple[TrellisModel, float]:
-    """The model with losses fitted on rows that its weights were trained without.
+    """The model with a calibration fitted on rows that its weights were trained without.
 
-    Also the mean of -log2 p(true class) on these rows, if wanted.
+    Its loss is fitted before, by :func:`with_fitted_loss`. Also the mean of -log2 p(true class) on
+    these rows, if wanted.
     """
     if len(data.y_encoded) == 0:
         return model, float("nan")
-    model = with_fitted_loss(estimator, model, data)
     paths, trellis = model.assignment.path_of_class[data.y_encoded], model.trellis
     if model.is_lazy:
         best, costs, _ = model.ranked(data.X, min(N_BEST, model.n_classes))

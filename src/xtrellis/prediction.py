@@ -172,10 +172,8 @@ class TrellisModel:
 
         def search(features: npt.NDArray[Any], values: Float32Array) -> int:
             indptr, found = np.array([0, len(features)]), np.array([[-1]])
-            numbers = np.empty((2, 1, 1))
-            lazy.k_best(
-                indptr, features, values, *arguments, found, numbers[0], numbers[1], indptr[1:]
-            )
+            (costs, logs), opened = np.empty((2, 1, 1)), np.empty(1, np.int64)
+            lazy.k_best(indptr, features, values, *arguments, found, costs, logs, opened)
             if found[0, 0] < 0:
                 raise ValueError(TOO_LARGE)
             return int(found[0, 0])

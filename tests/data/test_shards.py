@@ -194,6 +194,7 @@ def test_damage_is_named_in_one_line(shards):
         ({**facts, "version": 9}, "it has version 9"),
         ({**facts, "n_features": 3}, "its parts do not fit each other"),
         ({"version": 1}, "it is damaged"),
+        ({**facts, "first_feature": 7}, "its first feature has the number 7, which must be 0 or 1"),
     ]:
         (folder / "rows.json").write_text(json.dumps(changed))
         assert message in refusal(lambda: open_shards(folder)[0])

@@ -402,6 +402,12 @@ def test_auto_is_select_slice_width(data):
     assert not hasattr(model.set_params(slice_width=3).fit(X, y), "width_selection_")
 
 
+def test_auto_keeps_what_else_was_chosen():
+    X, y = topics(n_classes=12, n_rows=1200)
+    model = TrellisClassifier("auto", random_state=0).fit(X, y)
+    assert model.selection_.slice_width == model.trellis_.slice_width
+
+
 def test_auto_with_the_papers_setting(data):
     model = TrellisClassifier.paper("auto", epochs=2, random_state=0).fit(*data)
     assert model.width_selection_.criterion == "bound"

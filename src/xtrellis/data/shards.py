@@ -153,10 +153,12 @@ def open_shards(folder: str | os.PathLike[str], *, n_features: int | None = None
         names = found["labels"]
         labels = np.array(names, np.int64) if found["whole_numbers"] else label_array(names)
         classes, numbers = np.unique(labels, return_inverse=True)
-        own = int(found["n_features"])
+        own, first = int(found["n_features"]), int(found["first_feature"])
+        if first not in (0, 1):
+            raise DataError(f"its first feature has the number {first}, which must be 0 or 1")
     if n_features is not None and n_features < own:
         raise DataError(f"{path}: its rows have {own} features, more than the {n_features} wanted")
-    return Shards(path, counts, n_features or own, int(found["first_feature"]), classes, numbers)
+    return Shards(path, counts, n_features or own, first, classes, numbers)
 
 
 def _named(folder: Path) -> Stream:
