@@ -120,7 +120,7 @@ def test_wrong_input_is_refused():
     clf = TrellisClassifier(3, C=1.0, random_state=0).fit(X, y)
     few = X[:3].toarray().tolist()
     for rows, labels in ((X, y[:-1]), (X[:0], y[:0]), (X, np.eye(200)), (few, y[:2])):
-        with pytest.raises(ValueError, match="inconsistent numbers|one label per row"):
+        with pytest.raises(ValueError, match=r"inconsistent numbers|one label per row"):
             evaluate(clf, rows, labels)
     with pytest.raises(ValueError, match="k must be"):
         evaluate(clf, X, y, k=0)
