@@ -244,8 +244,7 @@ class TrellisPredictor(RowClassifier):
         probabilities : ndarray of shape (n_samples, k)
         """
         now, rows = self._checked_rows(X)
-        encoded, log_p = now.model_.top_k(rows, clamped_k(k, now.model_.n_classes))
-        return now.model_.classes[encoded], np.exp(log_p, out=log_p)
+        return now.model_.best_labels(rows, clamped_k(k, now.model_.n_classes))
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probabilities of all K classes, (n_samples, n_classes); see :meth:`predict_top_k`."""

@@ -309,6 +309,11 @@ class TrellisModel:
         in_threads(fill, pairwise(cuts), n_jobs)
         return self.assignment.class_of_path[paths], log_p
 
+    def best_labels(self, X: Any, k: int) -> tuple[npt.NDArray[Any], Floats]:
+        """Labels of the k best classes of each row, best first, and their probabilities."""
+        encoded, log_p = self.top_k(X, min(k, self.n_classes))
+        return self.classes[encoded], np.exp(log_p, out=log_p)
+
     def _best_few(self, X: Any, k: int) -> tuple[IntArray, Floats]:
         """Best paths and their log-probabilities, from a few vertices."""
         assert isinstance(self.calibration, BestPaths)

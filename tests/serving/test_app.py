@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from samples import topics
 from test_text import reports
 from xtrellis import TrellisClassifier, TrellisEnsemble, TrellisTextClassifier, load_model
+from xtrellis.data.text_features import TextFeatures
 from xtrellis.serving.app import make_app
 from xtrellis.serving.requests import PredictAnswer, PredictRequest
 
@@ -120,6 +121,17 @@ def test_explanations(folder, client):
     assert drawing["path"] == [step.head for step in own.steps if step.head is not None]
 
 
+def test_texts_become_rows_once(client, monkeypatch):
+    calls, transform = [], TextFeatures.transform
+    monkeypatch.setattr(
+        TextFeatures, "transform", lambda self, texts: calls.append(1) or transform(self, texts)
+    )
+    texts = reports(200)[0][:3]
+    found = predict(client, texts=texts, explain=True, min_probability=0.5)["results"]
+    assert all(each["explanation"]["trellises"] for each in found)
+    assert len(calls) == 1
+
+
 def test_a_drawing_for_every_trellis(tmp_path):
     X, y = topics(12, 60, 120)
     TrellisEnsemble(TrellisClassifier(C=1.0), n_estimators=2, random_state=0).fit(X, y).save(
@@ -167,6 +179,7 @@ def test_requests_that_do_not_fit(client, request_, reason):
         ({"indices": [60], "values": [1]}, "index 60 is out of range: the model has features 0 to"),
         ({"indices": [10**30], "values": [1]}, "index 1"),
         ({"indices": [1], "values": ["a"]}, "rows.0.values.0: "),
+        ({"indices": [1], "values": [-1e39]}, "a value is too large"),
         ({"indices": [1]}, "rows.0.values: Field required"),
     ],
 )

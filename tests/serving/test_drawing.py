@@ -18,13 +18,14 @@ def test_vertices_looked_at(width):
     n_opened = clf.model_.opened(canonical_csr(DOUBTFUL))
     sizes = clf.trellis_.slice_sizes
     for row in range(50):
-        found = looked_at(clf.model_, canonical_csr(DOUBTFUL[row]))
+        one = canonical_csr(DOUBTFUL[row])
+        found = looked_at(clf.model_, one)
         assert 1 + sum(map(len, found)) == n_opened[row]  # 1: the source
         assert not found[-1]
         assert all(
             0 <= vertex < size for own, size in zip(found, sizes, strict=True) for vertex in own
         )
-        (drawing,) = drawings(clf, DOUBTFUL[row], clf.predict(DOUBTFUL[row])[0])
+        (drawing,) = drawings(clf, one, clf.predict(one)[0])
         path = drawing["path"]
         for index, vertex in enumerate(path[: len(sizes) - 1]):
             assert vertex in found[index]

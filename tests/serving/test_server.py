@@ -1,8 +1,11 @@
 """``xtrellis serve`` as a real process: requests, reloads while they run, bad clients, the end."""
 
+import json
 import os
+import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -143,6 +146,41 @@ def test_slow_clients_are_given_up(service):
         assert second.recv(100).startswith(b"HTTP/1.1 408")
         assert first.recv(100) == b""
         assert silent.recv(100) == b""
+
+
+@pytest.fixture
+def slow_reader(service):
+    """A connection of small buffers, over which an answer of some 600 kB was asked for."""
+    body = json.dumps({"texts": ["burn of the hand"] * 1000, "top_k": 100}).encode()
+    head = "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_192)
+        connection.settimeout(30)
+        connection.connect(("127.0.0.1", service.port))
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        yield connection
+
+
+def test_clients_that_do_not_read_are_dropped(service, slow_reader):
+    assert slow_reader.recv(12) == b"HTTP/1.1 200"
+    dropped = select.poll()
+    dropped.register(slow_reader, select.POLLHUP)
+    start = time.monotonic()
+    assert dropped.poll(30_000), "the connection is still open"
+    assert 1 < time.monotonic() - start < 20
+    assert service.ask("/health")[0] == 200
+
+
+def test_clients_that_read_slowly_get_their_answer(slow_reader):
+    """Over more than the two seconds that they may pause."""
+    found, start = b"", time.monotonic()
+    while not found.endswith(b"]}]}"):
+        part = slow_reader.recv(15_000)
+        assert part, "the connection was closed"
+        found += part
+        time.sleep(len(part) / 150_000)
+    assert len(json.loads(found.partition(b"\r\n\r\n")[2])["results"]) == 1000
+    assert time.monotonic() - start > 3
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])

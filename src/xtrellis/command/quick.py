@@ -79,10 +79,7 @@ class QuickModel:
 
     def predict_top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each row or text, best first, and their probabilities."""
-        import numpy as np
-
-        encoded, log_p = self._model.top_k(self._matrix(X), k)
-        return self.classes_[encoded], np.exp(log_p)
+        return self._model.best_labels(self._matrix(X), k)
 
     def _matrix(self, X: Any) -> Any:
         from .._arrays import canonical_csr

@@ -26,7 +26,8 @@ def serve(
         int, typer.Option(min=1_000, help="Largest body of a request, in bytes.")
     ] = 1_000_000,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a client has to send a request.")
+        float,
+        typer.Option(min=0.1, help="Seconds to wait for a client that sends or reads slowly."),
     ] = 10.0,
 ) -> None:
     """Answer requests over HTTP, with a page to try the model; SIGHUP reads the file again."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._arrays import canonical_csr
 from .drawing import drawings
 from .models import ServedModel
 from .requests import MOST_IN_SETS, PredictRequest, Row
@@ -15,34 +16,39 @@ N_WORDS = 10  # that an answer lists for and against a class
 
 
 def answer(served: ServedModel, request: PredictRequest) -> dict[str, Any]:
-    """Everything that a request asks, or a ValueError about what the model cannot take."""
-    X = _model_input(served, request)
+    """Everything that a request asks for, or a ValueError about what the model cannot take.
+
+    Texts become rows once; all answers come from these.
+    """
+    _check_kind(served, request)
     if not request.inputs:
         return {"model": served.name, "results": []}
-    clf = served.estimator
-    labels, probabilities = served.top_k(X, request.top_k)
+    if served.takes_texts:
+        rows = served.features_of(request.inputs)
+    else:
+        rows = _matrix(served, request.inputs)
+    labels, probabilities = served.top_k(rows, request.top_k)
     results = [
-        _result(own, shares, request)
-        for own, shares in zip(labels.tolist(), probabilities.tolist(), strict=True)
+        _result(*each, request)
+        for each in zip(labels.tolist(), probabilities.tolist(), strict=True)
     ]
     if request.coverage is not None:
-        most = MOST_IN_SETS // len(clf.classes_)
-        if len(request.inputs) > max(most, 1):
-            raise ValueError(f"at most {max(most, 1)} texts or rows can have sets at once")
-        for result, own in zip(results, clf.predict_set(X, request.coverage), strict=True):
-            result["set"] = own.tolist()
+        for result, found in zip(results, _sets(served, rows, request.coverage), strict=True):
+            result["set"] = found.tolist()
     if request.explain:
         for i, result in enumerate(results):
-            result["explanation"] = _explanation(served, X[i])
+            result["explanation"] = _explanation(served, canonical_csr(rows[i]))
     return {"model": served.name, "results": results}
 
 
-def _model_input(served: ServedModel, request: PredictRequest) -> Any:
-    """Texts as they are; rows as a sparse matrix."""
+# ---------------------------------------------------------------------- rows
+
+
+def _check_kind(served: ServedModel, request: PredictRequest) -> None:
+    """Raise an error about texts where the model takes rows, or the other way round."""
     if served.takes_texts != (request.rows is None):
         takes = "texts" if served.takes_texts else "rows"
         raise ValueError(f"the model takes {takes}: pass {takes!r}")
-    return request.inputs if served.takes_texts else _matrix(served, request.rows or [])
 
 
 def _matrix(served: ServedModel, rows: list[Row]) -> Any:
@@ -57,10 +63,14 @@ def _matrix(served: ServedModel, rows: list[Row]) -> Any:
         )
     indptr = np.cumsum([0, *(len(row.indices) for row in rows)])
     values = np.array([value for row in rows for value in row.values], np.float64)
+    if values.size and np.abs(values).max() > np.finfo(np.float32).max:
+        raise ValueError("a value is too large: values are numbers of 32 bits, at most 3.4e38")
     indices = np.array(numbers, np.int64) - first
     X = sparse.csr_matrix((values, indices, indptr), shape=(len(rows), n_features))
-    X.sort_indices()
-    return X
+    return canonical_csr(X)
+
+
+# ---------------------------------------------------------------------- answers
 
 
 def _result(labels: list[Any], probabilities: list[float], request: PredictRequest) -> Any:
@@ -70,18 +80,23 @@ def _result(labels: list[Any], probabilities: list[float], request: PredictReque
         "answer": request.otherwise if abstains else labels[0],
         "abstained": abstains,
         "labels": [
-            {"label": label, "probability": share}
-            for label, share in zip(labels, probabilities, strict=True)
+            {"label": label, "probability": probability}
+            for label, probability in zip(labels, probabilities, strict=True)
         ],
     }
 
 
+def _sets(served: ServedModel, rows: Any, coverage: float) -> Any:
+    """Set of labels for each row, if there are not too many rows for the size of the model."""
+    most = max(MOST_IN_SETS // len(served.estimator.classes_), 1)
+    if rows.shape[0] > most:
+        raise ValueError(f"at most {most} texts or rows can have sets at once")
+    return served.classifier.predict_set(rows, coverage)
+
+
 def _explanation(served: ServedModel, row: Any) -> dict[str, Any]:
     """The words that decided, the edges of the path, and the trellises to draw it in."""
-    found = served.estimator.explain(row, top=N_WORDS)
-    if not served.takes_texts and not hasattr(served.estimator, "feature_names_in_"):
-        found = found.renamed(lambda feature: int(feature) + served.first_feature)
-    features = served.estimator.transform([row]) if served.takes_texts else row
+    found = served.classifier.explain(row, top=N_WORDS).renamed(served.name_of)
     return {
         "label": found.label,
         "probability": found.probability,
@@ -102,11 +117,9 @@ def _explanation(served: ServedModel, row: Any) -> dict[str, Any]:
             }
             for step in found.steps
         ],
-        "trellises": drawings(served.classifier, features, found.label),
+        "trellises": drawings(served.classifier, row, found.label),
     }
 
 
 def _word(contribution: Any) -> dict[str, Any]:
-    feature = contribution.feature
-    feature = feature.item() if isinstance(feature, np.generic) else feature
-    return {"feature": feature, "amount": contribution.amount}
+    return {"feature": contribution.feature, "amount": contribution.amount}

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import canonical_csr
 from ..decoding.paths import checked_costs
 from ..decoding.reranking import N_RERANKED
 from ..prediction import TrellisModel
 
 
 def drawings(classifier: Any, row: Any, label: Any) -> list[dict[str, Any]]:
-    """One drawing per trellis of a classifier, for one row and one class."""
+    """One drawing per trellis of a classifier, for one canonical row and one class."""
     encoded = classifier._number_of(label)
-    return [_drawing(model, canonical_csr(row), encoded) for model in classifier._models()]
+    return [_drawing(model, row, encoded) for model in classifier._models()]
 
 
 def _drawing(model: TrellisModel, row: Any, encoded: int) -> dict[str, Any]:

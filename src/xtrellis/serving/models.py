@@ -52,18 +52,25 @@ class ServedModel:
         """What the training rows called the first feature: 0 or 1."""
         return int(getattr(self.estimator, "first_feature_", 0))
 
-    def top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
-        """The k best classes of texts or rows, and their probabilities.
+    def features_of(self, texts: list[str]) -> Any:
+        """Rows of the classifier that are made of texts."""
+        return canonical_csr(self.estimator.features_.transform(texts))
 
-        Features of texts need none of the checks of ``predict_top_k``, which take as long as the
-        rest.
+    def top_k(self, rows: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """The k best classes of rows, best first, and their probabilities.
+
+        Rows have been checked by now: the checks of ``predict_top_k`` take as long as the rest.
         """
         model = getattr(self.classifier, "model_", None)
-        if not self.takes_texts or model is None:
-            return self.estimator.predict_top_k(X, k)
-        rows = canonical_csr(self.estimator.features_.transform(X))
-        encoded, log_p = model.top_k(rows, min(k, model.n_classes))
-        return model.classes[encoded], np.exp(log_p)
+        if model is None:  # several trellises
+            return self.classifier.predict_top_k(rows, k)
+        return model.best_labels(rows, k)
+
+    def name_of(self, feature: Any) -> Any:
+        """A feature as requests know it: a term, a name, or its number in the training rows."""
+        if self.takes_texts:
+            return self.estimator.features_.term(feature)
+        return feature if isinstance(feature, str) else int(feature) + self.first_feature
 
     def facts(self) -> dict[str, Any]:
         """What ``/health`` tells of it."""
@@ -119,6 +126,8 @@ class ModelHolder:
 
 def _warm_up(served: ServedModel) -> None:
     """Compile kernels and fill caches before the first request needs them."""
-    n_features = served.classifier.n_features_in_
-    rows: Any = ["warm up"] if served.takes_texts else np.zeros((1, n_features), np.float32)
+    if served.takes_texts:
+        rows = served.features_of(["warm up"])
+    else:
+        rows = canonical_csr(np.zeros((1, served.classifier.n_features_in_), np.float32))
     served.top_k(rows, 2)

@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,16 +21,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 KEEP_ALIVE_SECONDS = 30  # between two requests on one connection
 STOP_SECONDS = 10  # that running requests have to end
 MOST_CONNECTIONS = 500  # further ones are answered with 503
+SEND_BUFFER = 131_072  # bytes per connection that the system keeps for clients to read
+LEAST_RATE = 10_000  # bytes per second that a client must read of an answer
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's protocol, with a limit to the time that the head of a request may take.
+    """uvicorn's protocol, with limits to the patience with clients.
 
-    uvicorn itself waits forever for the rest of a head, and Python has only so many connections.
+    uvicorn itself waits forever for the rest of a head, and for a client to read its answer; but
+    there are only so many connections, and an unread answer takes memory. Bodies of requests are
+    timed by :class:`Guard`.
     """
 
-    head_seconds = 10.0
-    _late: asyncio.TimerHandle | None = None
+    patience = 10.0  # seconds for a head, or without progress in reading an answer
+    _head_timer: asyncio.TimerHandle | None = None
+    _answer_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: D102
         super().connection_made(transport)
@@ -37,34 +43,68 @@ class TimedProtocol(H11Protocol):
         # confirms the first, which takes it 40 ms; asyncio sees to that only for its own sockets.
         connection = transport.get_extra_info("socket")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._watch()
+        transport.set_write_buffer_limits(0)  # pause_writing is called as soon as bytes are waiting
+        self._watch_head()
 
     def data_received(self, data: bytes) -> None:  # noqa: D102
         super().data_received(data)
-        self._watch()
+        self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
-        if self._late is not None:
-            self._late.cancel()
+        for timer in (self._head_timer, self._answer_timer):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
+
+    # ------------------------------------------------------------------ heads of requests
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether no request is being answered: some of its head may have come."""
+        """Whether no request is being answered; part of its head may have arrived."""
         return self.cycle is None or self.cycle.response_complete
 
-    def _watch(self) -> None:
+    def _watch_head(self) -> None:
         if not self._is_waiting:
-            if self._late is not None:
-                self._late.cancel()
-            self._late = None
-        elif self._late is None:
-            self._late = self.loop.call_later(self.head_seconds, self._give_up)
+            if self._head_timer is not None:
+                self._head_timer.cancel()
+            self._head_timer = None
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.patience, self._give_up_head)
 
-    def _give_up(self) -> None:
+    def _give_up_head(self) -> None:
         if self._is_waiting:
             self.transport.close()
-        self._late = None
+        self._head_timer = None
+
+    # ------------------------------------------------------------------ answers
+
+    def pause_writing(self) -> None:
+        """Bytes of an answer are waiting for the client to read those before them."""
+        super().pause_writing()
+        self._watch_answer()
+
+    def resume_writing(self) -> None:
+        """All bytes have been passed on to the operating system."""
+        super().resume_writing()
+        if self._answer_timer is not None:
+            self._answer_timer.cancel()
+        self._answer_timer = None
+
+    def _watch_answer(self) -> None:
+        self._answer_timer = self.loop.call_later(
+            self.patience, self._check_progress, self.transport.get_write_buffer_size()
+        )
+
+    def _check_progress(self, n_before: int) -> None:
+        """Drop the connection if the client has read too little since the timer was started."""
+        n_read = n_before - self.transport.get_write_buffer_size()
+        if n_read >= LEAST_RATE * self.patience:
+            self._watch_answer()
+            return
+        # The operating system must not go on trying to send what it has accepted.
+        connection = self.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
 
 class Server(uvicorn.Server):
@@ -119,17 +159,19 @@ def bound_socket(host: str, port: int) -> socket.socket:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = found[0]
     try:
-        return socket.create_server(address[:2], family=family, backlog=MOST_CONNECTIONS)
+        listening = socket.create_server(address[:2], family=family, backlog=MOST_CONNECTIONS)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        return listening
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise OSError(error.errno, f"cannot listen: {reason}", f"{host}:{port}") from None
 
 
 def new_server(
-    app: Any, head_seconds: float, on_hangup: Callable[[], None], on_start: Callable[[], None]
+    app: Any, patience: float, on_hangup: Callable[[], None], on_start: Callable[[], None]
 ) -> Server:
-    """Server of an application, with the limits above, and one to the time that a head may take."""
-    protocol = type("Protocol", (TimedProtocol,), {"head_seconds": head_seconds})
+    """Server of an application, with the limits above, and this patience with slow clients."""
+    protocol = type("Protocol", (TimedProtocol,), {"patience": patience})
     config = uvicorn.Config(
         app,
         http=protocol,
