@@ -93,6 +93,9 @@ def clamped_k(k: Any, n_classes: int) -> int:
 
 def encoded_labels(classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> IntArray:
     """Numbers of labels, -1 for one that is not among the sorted classes."""
+    if y.dtype.kind == "O":  # of several types, perhaps, which do not sort
+        numbers = {label: number for number, label in enumerate(classes.tolist())}
+        return np.array([numbers.get(label, -1) for label in y.tolist()], np.int64)
     encoded = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     return np.where(classes[encoded] == y, encoded, -1).astype(np.int64)
 

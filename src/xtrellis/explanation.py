@@ -156,6 +156,11 @@ class Explanation:
         """Features that spoke against the class, the strongest first."""
         return tuple(each for each in self.contributions if each.amount < 0)
 
+    @property
+    def n_trellises(self) -> int:
+        """How many trellises the steps are of."""
+        return 1 + max((step.trellis for step in self.steps), default=0)
+
     def renamed(self, name_of: Callable[[Any], Any]) -> Explanation:
         """The same with other names of features."""
 
@@ -174,7 +179,7 @@ class Explanation:
         lines += _side_by_side(self.in_favour[: self.top], self.against[: self.top])
         lines += ["", self.sums, "", "path"]
         for step in self.steps:
-            lines.append(f"  {step_in_words(step, len({each.trellis for each in self.steps}))}")
+            lines.append(f"  {step_in_words(step, self.n_trellises)}")
             lines += [f"      {line}" for line in step_details(step, self.label)]
         return "\n".join(lines)
 

@@ -247,7 +247,6 @@ def draw_explanation(
         size = WIDTHS_SIZE[0], 1.4 + 0.32 * max(len(shown), 3)
         ax = plt.subplots(figsize=size, layout="constrained")[1]
     places = {each.feature: place for place, each in enumerate(shown)}
-    n_trellises = len({step.trellis for step in explanation.steps})
     ends = np.zeros((2, len(shown)))  # of the bars so far, to the left and to the right
     for step in explanation.steps:
         label = "source" if step.slice < 0 else f"slice {step.slice}"
@@ -255,7 +254,7 @@ def draw_explanation(
         amounts = np.zeros(len(shown))
         for each in step.contributions:
             if each.feature in places:
-                amounts[places[each.feature]] = each.amount / n_trellises
+                amounts[places[each.feature]] = each.amount / explanation.n_trellises
         if not amounts.any():
             continue
         side = (amounts > 0).astype(int)

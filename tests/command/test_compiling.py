@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+from xtrellis.command import compiling
+
 COMMAND = [sys.executable, "-m", "xtrellis"]
 NOTE = "compiling kernels, once on this machine"
 
@@ -26,3 +28,18 @@ def test_compiling_is_announced_once_on_a_machine(tmp_path):
     seconds = float(first[1].partition("trained in ")[2].partition(" s,")[0])
     assert seconds < 3, "without the time of compiling"
     assert NOTE not in train()
+
+
+def test_one_helper_is_enough(monkeypatch):
+    started, noted = [], []
+    monkeypatch.setattr(compiling, "_helpers", [])
+    monkeypatch.setattr(compiling, "note", noted.append)
+    monkeypatch.setattr(compiling, "compiled_elsewhere", lambda name, wait: started.append(name))
+    monkeypatch.setattr(compiling.subprocess, "Popen", lambda *_, **__: object())
+    monkeypatch.setattr(compiling.os, "cpu_count", lambda: 2)
+    compiling._start("compiled in every process", False)
+    assert started == [], "it could not pass on what it compiles"
+    compiling._start("compiled once", True)
+    compiling._start("compiled once", True)
+    assert started == ["k_best"]
+    assert len(noted) == 3

@@ -65,6 +65,11 @@ def test_classes_that_training_lacks(fitted):
     right = clf.predict(X) == strange
     assert found.accuracy == pytest.approx(right.mean())
     assert found.log_loss == pytest.approx(evaluate(clf, X[10:], y[10:]).log_loss)
+    texts = strange.astype(object)  # of another type than the labels of training
+    texts[:10] = "none of these"
+    other = evaluate(clf, X, texts)
+    assert (other.rows_of_unknown_classes, other.accuracy) == (10, found.accuracy)
+    assert other.macro_f1 == pytest.approx(found.macro_f1)
 
 
 def test_sizes_grow_with_what_is_learned_and_older_models_have_none():

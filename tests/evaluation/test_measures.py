@@ -26,6 +26,15 @@ def test_macro_f1_is_scikit_learns(rows):
     assert macro_f1(names[y], names[predicted]) == pytest.approx(macro_f1(y, predicted))
 
 
+def test_macro_f1_keeps_types_apart():
+    """The label 7 is not the label "7", and a text for "none of these" is a class of its own."""
+    y = np.array([7, 7, 8, 8])
+    answers = np.array([7, "none", 8, "none"], object)
+    assert macro_f1(y, answers) == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+    assert macro_f1(y, y.astype(str)) == 0
+    assert macro_f1(y, y.astype(float)) == 1
+
+
 def test_log_loss_divides_what_is_left_among_unlisted_classes():
     shares = np.array([[0.5, 0.3], [0.6, 0.2], [0.9, 0.1]])
     hits = np.array([[False, True], [False, False], [False, False]])

@@ -15,6 +15,7 @@ from ..kernels import compiled_elsewhere, on_compile
 from .errors import note
 
 _announced: list[Callable[[], None]] = []
+_helpers: list[subprocess.Popen[bytes]] = []
 _PATIENCE = 60  # seconds: then this process compiles the search itself
 
 
@@ -25,14 +26,16 @@ def announce_compiling() -> None:
     _announced.append(on_compile(_start))
 
 
-def _start(line: str) -> None:
+def _start(line: str, is_kept: bool) -> None:
     note(line)
-    if (os.cpu_count() or 1) > 1 and "once" in line:
+    if is_kept and (os.cpu_count() or 1) > 1:
         compile_search_beside()
 
 
 def compile_search_beside() -> None:
-    """Have another process compile the search, if one can be started."""
+    """Have another process compile the search, if one can be started; one is enough."""
+    if _helpers:
+        return
     try:
         other = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.compile_search"],
@@ -42,6 +45,7 @@ def compile_search_beside() -> None:
         )
     except OSError:
         return
+    _helpers.append(other)
 
     def wait() -> None:
         try:

@@ -21,7 +21,7 @@ from .options import (
     TextColumn,
     ZeroBased,
 )
-from .outputs import check_output, check_stdout, print_facts, writing
+from .outputs import check_output, check_stdout, print_facts, write_picture, writing
 from .rows import RowOptions, load, read_labelled
 
 if TYPE_CHECKING:
@@ -99,6 +99,4 @@ def _draw(found: Evaluation, path: Path) -> None:
 
     figure = Figure(figsize=WIDTHS_SIZE, layout="constrained")
     draw_curve(found, figure.subplots())
-    with writing(path) as beside:
-        figure.savefig(beside, dpi=130, format=path.suffix.lstrip(".") or "png")
-    note(f"picture: {path}")
+    write_picture(figure, path)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import note
 from .options import Json, Model, ZeroBased
-from .outputs import check_output, check_stdout, writing
+from .outputs import check_output, check_stdout, write_picture
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -94,9 +93,8 @@ def _show(found: Explanation) -> None:
         table.add_row(Text(f"{each.amount:+.3f}"), Text(str(each.feature)), Text(bar, style=style))
     console.print(table if shown else "no feature of the row has a weight on this path")
     console.print(Text(found.sums))
-    n_trellises = len({step.trellis for step in found.steps})
     for step in found.steps:
-        console.print(Text(step_in_words(step, n_trellises)))
+        console.print(Text(step_in_words(step, found.n_trellises)))
         for line in step_details(step, found.label):
             console.print(Text(f"    {line}", style="dim"))
 
@@ -109,6 +107,4 @@ def _draw(found: Explanation, path: Path) -> None:
 
     figure = Figure(figsize=(7, 1.4 + 0.32 * max(found.top, 3)), layout="constrained")
     draw_explanation(found, ax=figure.subplots())
-    with writing(path) as beside:
-        figure.savefig(beside, dpi=130, format=path.suffix.lstrip(".") or "png")
-    note(f"picture: {path}")
+    write_picture(figure, path)

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from .errors import note
+
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BREAKS_LINES = re.compile(r"[\t\n\r]")
 
@@ -71,6 +73,13 @@ def writing(path: Path) -> Iterator[Path]:
         if error.errno in _NO_ROOM:
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure in the format that the file's name ends with, and say so."""
+    with writing(path) as beside:
+        figure.savefig(beside, dpi=130, format=path.suffix.lstrip(".") or "png")
+    note(f"picture: {path}")
 
 
 # ---------------------------------------------------------------------- models

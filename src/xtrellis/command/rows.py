@@ -34,8 +34,10 @@ class RowOptions:
                 raise ValueError(f"--delimiter and --no-header are for csv, not for {self.format}")
             object.__setattr__(self, "format", Format.csv)
         if self.delimiter is not None:
+            from ..data.tables import is_delimiter
+
             delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter, self.delimiter)
-            if len(delimiter) != 1 or delimiter in '\r\n"':
+            if not is_delimiter(delimiter):
                 raise ValueError(
                     f"--delimiter must be one character, or tab; got {self.delimiter!r}"
                 )

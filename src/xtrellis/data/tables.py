@@ -36,7 +36,7 @@ class Columns:
     header: bool = True
 
     def __post_init__(self) -> None:
-        if len(self.delimiter) != 1 or self.delimiter in '\r\n"':
+        if not is_delimiter(self.delimiter):
             raise ValueError(
                 f"delimiter must be one character, not a quote or a line break; "
                 f"got {self.delimiter!r}"
@@ -46,6 +46,11 @@ class Columns:
         """The same for tables without names."""
         text = 2 if self.text == "text" else self.text
         return replace(self, text=text, label=1 if self.label == "label" else self.label)
+
+
+def is_delimiter(text: str) -> bool:
+    """Whether csv can be separated by this: one character, not a quote or a line break."""
+    return len(text) == 1 and text not in '\r\n"'
 
 
 def check_layout(layout: dict[str, Any]) -> None:

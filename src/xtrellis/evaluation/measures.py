@@ -27,9 +27,11 @@ def macro_f1(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
     >>> round(macro_f1(np.array(["a", "a", "b"]), np.array(["a", "b", "b"])), 3)
     0.667
     """
-    classes, encoded = np.unique(np.concatenate([y, predicted]), return_inverse=True)
+    numbers: dict[Any, int] = {}  # labels may be of several types, which NumPy would convert
+    every = (*y.tolist(), *predicted.tolist())
+    encoded = np.array([numbers.setdefault(label, len(numbers)) for label in every])
     truth, found = encoded[: len(y)], encoded[len(y) :]
-    n = len(classes)
+    n = len(numbers)
     right = np.bincount(truth[truth == found], minlength=n)
     total = np.bincount(truth, minlength=n) + np.bincount(found, minlength=n)
     return float(np.mean(2 * right / total))
@@ -88,11 +90,11 @@ def curve(
     shares = np.arange(20, 0, -1) / 20 if shares is None else shares
     order = np.argsort(-confidence, kind="stable")
     sums = np.cumsum(right[order])
-    points = []
-    for share in shares:
-        n = max(1, round(share * len(right)))
-        points.append(CurvePoint(n / len(right), float(confidence[order[n - 1]]), sums[n - 1] / n))
-    return tuple(CurvePoint(float(p.share), p.min_probability, float(p.accuracy)) for p in points)
+    numbers = [max(1, round(share * len(right))) for share in shares]
+    return tuple(
+        CurvePoint(n / len(right), float(confidence[order[n - 1]]), float(sums[n - 1] / n))
+        for n in numbers
+    )
 
 
 # ---------------------------------------------------------------------- by class

@@ -10,15 +10,20 @@ import time
 from collections.abc import Callable
 
 _elsewhere: dict[str, Callable[[], object]] = {}
-_waiting: list[Callable[[str], object]] = []
+_waiting: list[Callable[[str, bool], object]] = []
 _seconds = 0.0
 
 
-def on_compile(callback: Callable[[str], object]) -> Callable[[], None]:
-    """Call ``callback`` once, with a line of text, before the next kernel is compiled.
+def on_compile(callback: Callable[[str, bool], object]) -> Callable[[], None]:
+    """Call ``callback`` once, before the next kernel is compiled.
 
     Nothing happens if all kernels come from the cache. The callback runs in the thread that needs
     the kernel, and should be short.
+
+    Parameters
+    ----------
+    callback : callable
+        Takes a line of text to show, and whether compiled kernels are kept for other processes.
 
     Returns
     -------
@@ -28,7 +33,7 @@ def on_compile(callback: Callable[[str], object]) -> Callable[[], None]:
     Examples
     --------
     >>> from xtrellis.kernels import on_compile
-    >>> remove = on_compile(print)      # "compiling kernels, once on this machine"
+    >>> remove = on_compile(lambda line, is_kept: print(line))
     >>> remove()
     """
     _waiting.append(callback)
@@ -65,11 +70,11 @@ def wait_for_other_process(name: str) -> bool:
     return wait is not None
 
 
-def _starts_compiling(message: str) -> bool:
+def _starts_compiling(line: str, is_kept: bool) -> bool:
     """Call all waiting callbacks; returns whether there were any."""
     calls, _waiting[:] = list(_waiting), []
     for callback in calls:
-        callback(message)
+        callback(line, is_kept)
     return bool(calls)
 
 

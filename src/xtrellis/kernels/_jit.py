@@ -237,14 +237,14 @@ class _Compiling(event.Listener):
 
     def announce(self) -> None:
         if cache_folders()[0] is not None:
-            _starts_compiling("compiling kernels, once on this machine")
+            _starts_compiling("compiling kernels, once on this machine", True)
             return
         note = (
             "compiling kernels, as in every process: no folder can be written to keep them in; "
             "set NUMBA_CACHE_DIR to one that can"
         )
         first, self.noted = not self.noted, True
-        if not _starts_compiling(note) and first:
+        if not _starts_compiling(note, False) and first:
             warnings.warn(note, RuntimeWarning, stacklevel=2)
 
 
