@@ -4,19 +4,12 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
 from command.test_report import Sources
+from terminal import printed, refused
 from test_text import reports
 from xtrellis import TrellisClassifier, TrellisTextClassifier, load_model
-from xtrellis.command.app import app
 from xtrellis.evaluation import evaluate
-
-
-def run(*arguments, stdin="", code=0):
-    done = CliRunner().invoke(app, list(map(str, arguments)), input=stdin)
-    assert done.exit_code == code, done.output
-    return done.stdout if code == 0 else done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -36,22 +29,24 @@ def test_text_and_json_are_those_of_the_function(folder):
     rows = [line.split("\t") for line in (folder / "rows.tsv").read_text().splitlines()]
     labels, texts = zip(*rows, strict=True)
     found = evaluate(load_model(folder / "model"), texts, labels, k=2)
-    facts = json.loads(run("evaluate", folder / "model", folder / "rows.tsv", "-k", 2, "--json"))
+    facts = json.loads(
+        printed("evaluate", folder / "model", folder / "rows.tsv", "-k", 2, "--json")
+    )
     expected = json.loads(json.dumps(found.to_dict()))
     for name in set(expected) - {"microseconds_per_row"}:
         assert facts[name] == expected[name], name
-    out = run("evaluate", folder / "model", folder / "rows.tsv")
+    out = printed("evaluate", folder / "model", folder / "rows.tsv")
     assert "by class size" in out
     assert "worst confusions" in out
     assert "by level of the label" in out
     assert "share answered" not in out
-    out = run("evaluate", folder / "model", folder / "rows.tsv", "--curve", "--separator", "")
+    out = printed("evaluate", folder / "model", folder / "rows.tsv", "--curve", "--separator", "")
     assert out.count("%") == 20
     assert "by level" not in out
 
 
 def test_the_report_stands_alone_and_shows_labels_as_they_are(folder):
-    run("evaluate", folder / "model", folder / "rows.tsv", "--html", folder / "report.html")
+    printed("evaluate", folder / "model", folder / "rows.tsv", "--html", folder / "report.html")
     page = (folder / "report.html").read_text()
     assert Sources(page).sources == []
     assert not re.search(r"url\(|@import|<script", page)
@@ -64,16 +59,14 @@ def test_the_report_stands_alone_and_shows_labels_as_they_are(folder):
 
 
 def test_a_picture_of_the_curve(folder):
-    run("evaluate", folder / "model", folder / "rows.tsv", "--plot", folder / "curve.svg")
+    printed("evaluate", folder / "model", folder / "rows.tsv", "--plot", folder / "curve.svg")
     assert (folder / "curve.svg").read_text().startswith("<?xml")
 
 
 def test_targets_are_checked_first(folder):
-    error = run("evaluate", folder / "model", folder / "rows.tsv", "--html", "no/x.html", code=1)
+    error = refused("evaluate", folder / "model", folder / "rows.tsv", "--html", "no/x.html")
     assert "no such folder" in error
-    error = run(
-        *("evaluate", folder / "model", folder / "rows.tsv"),
-        *("--html", folder / "rows.tsv"),
-        code=1,
+    error = refused(
+        *("evaluate", folder / "model", folder / "rows.tsv"), *("--html", folder / "rows.tsv")
     )
     assert "same file" in error

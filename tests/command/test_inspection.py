@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from samples import topics
+from terminal import printed
 from xtrellis import TrellisClassifier
-from xtrellis.command.app import app
 from xtrellis.command.inspection import _trials
 from xtrellis.selection.settings import Selection, Trial
 
@@ -20,26 +19,24 @@ def model(tmp_path_factory):
     return path
 
 
-def run(*arguments):
-    done = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+def inspect(*arguments):
+    return printed("inspect", *arguments)
 
 
 def test_all_labels(model):
-    assert run(model, "--labels").split() == [str(label) for label in range(40)]
-    assert json.loads(run(model, "--labels", "--json")) == list(range(40))
+    assert inspect(model, "--labels").split() == [str(label) for label in range(40)]
+    assert json.loads(inspect(model, "--labels", "--json")) == list(range(40))
 
 
 def test_what_was_chosen_and_why(model):
-    table = run(model)
+    table = inspect(model)
     assert "reranking" in table
     assert "on, with strength 0.5" in table
     assert "dropped in training" in table
     assert "BestPaths(" in table
     assert table.count("<- chosen") == 1
     assert "order        C  width  log loss  accuracy   top-5" in table
-    facts = json.loads(run(model, "--json"))
+    facts = json.loads(inspect(model, "--json"))
     (selection,) = facts["selections"]
     assert {"order", "C", "slice_width", "trials"} <= selection.keys()
     assert selection["C"] in [trial["C"] for trial in selection["trials"]]

@@ -3,17 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
+from terminal import printed, refused
 from test_text import reports
 from xtrellis import TrellisClassifier, TrellisEnsemble, TrellisTextClassifier, load_model
-from xtrellis.command.app import app
-
-
-def run(*arguments, stdin="", code=0):
-    done = CliRunner().invoke(app, list(map(str, arguments)), input=stdin)
-    assert done.exit_code == code, done.output
-    return done.stdout if code == 0 else done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +32,18 @@ def lines_of(folder):
 
 def test_labels_that_are_not_likely_enough(folder, clf):
     options = ("--min-probability", 0.5, "--otherwise", "none of these")
-    out = run("predict", folder / "model", folder / "rows.txt", *options).splitlines()
+    out = printed("predict", folder / "model", folder / "rows.txt", *options).splitlines()
     expected = clf.predict(lines_of(folder), min_probability=0.5, otherwise="none of these")
     assert out == expected.tolist()
     assert out[-1] == "none of these"
     assert len(set(out)) > 5
-    out = run("predict", folder / "model", folder / "rows.txt", *options[:2])
+    out = printed("predict", folder / "model", folder / "rows.txt", *options[:2])
     assert out.endswith("\n\n")
 
 
 def test_several_labels_and_probabilities(folder, clf):
     options = ("-k", 3, "--proba", "--min-probability", 0.05)
-    out = run("predict", folder / "model", folder / "rows.txt", *options).splitlines()
+    out = printed("predict", folder / "model", folder / "rows.txt", *options).splitlines()
     labels, shares = clf.predict_top_k(lines_of(folder), 3)
     for line, own, p in zip(out, labels, shares, strict=True):
         assert (
@@ -58,18 +51,20 @@ def test_several_labels_and_probabilities(folder, clf):
             == [label for label, share in zip(own, p, strict=True) if share >= 0.05]
             or not line
         )
-    found = run("predict", folder / "model", folder / "rows.txt", *options, "--json").splitlines()
+    found = printed(
+        "predict", folder / "model", folder / "rows.txt", *options, "--json"
+    ).splitlines()
     assert [len(json.loads(line)["labels"]) for line in found] == (shares >= 0.05).sum(1).tolist()
 
 
 def test_sets(folder, clf):
     sets = clf.predict_set(lines_of(folder), 0.97)
-    out = run("predict", folder / "model", folder / "rows.txt", "--coverage", 0.97)
+    out = printed("predict", folder / "model", folder / "rows.txt", "--coverage", 0.97)
     assert out == "".join("\t".join(own) + "\n" for own in sets)
-    out = run("predict", folder / "model", folder / "rows.txt", "--coverage", 0.97, "--json")
+    out = printed("predict", folder / "model", folder / "rows.txt", "--coverage", 0.97, "--json")
     assert [json.loads(line)["labels"] for line in out.splitlines()] == [s.tolist() for s in sets]
     options = ("--coverage", 0.2, "--otherwise", "?")
-    out = run("predict", folder / "model", folder / "rows.txt", *options).splitlines()
+    out = printed("predict", folder / "model", folder / "rows.txt", *options).splitlines()
     empty = [len(own) == 0 for own in clf.predict_set(lines_of(folder), 0.2)]
     assert [line == "?" for line in out] == empty
     assert any(empty)
@@ -83,6 +78,6 @@ def test_what_cannot_be_said_is_one_line(folder, tmp_path):
     several = TrellisTextClassifier(TrellisEnsemble(member, n_estimators=2)).fit(texts, labels)
     for model, reason in ((few, "at least 100 rows held out"), (several, "an ensemble has none")):
         model.save(tmp_path / "model")
-        error = run("predict", tmp_path / "model", folder / "rows.txt", "--coverage", 0.9, code=1)
+        error = refused("predict", tmp_path / "model", folder / "rows.txt", "--coverage", 0.9)
         assert reason in error
         assert error.count("\n") == 1

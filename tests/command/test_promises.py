@@ -4,19 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from terminal import run
 from xtrellis import TrellisClassifier, TrellisTextClassifier, load_model
-from xtrellis.command.app import app
 from xtrellis.evaluation import expected_calibration_error
-
-
-def run(*arguments, stdin=b"", code=0):
-    """Standard output and error of the command."""
-    done = CliRunner().invoke(app, list(map(str, arguments)), input=stdin)
-    assert done.exit_code == code, done.output
-    return done.stdout, done.stderr
-
 
 # ---------------------------------------------------------------------- svmlight features
 

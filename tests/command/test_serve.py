@@ -2,24 +2,19 @@
 
 import importlib.util
 
-from typer.testing import CliRunner
-
-from xtrellis.command.app import app
-
-
-def refused(*arguments):
-    done = CliRunner().invoke(app, ["serve", *map(str, arguments)])
-    assert done.exit_code == 1, done.output
-    return done.stderr
+from terminal import refused
 
 
 def test_no_model(tmp_path):
-    assert refused(tmp_path / "none") == f"error: {tmp_path / 'none'}: No such file or directory\n"
+    assert (
+        refused("serve", tmp_path / "none")
+        == f"error: {tmp_path / 'none'}: No such file or directory\n"
+    )
     (tmp_path / "other").write_text("no model")
-    assert refused(tmp_path / "other").startswith(f"error: {tmp_path / 'other'}")
+    assert refused("serve", tmp_path / "other").startswith(f"error: {tmp_path / 'other'}")
 
 
 def test_without_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     reason = "error: serving needs FastAPI and uvicorn: pip install 'xtrellis[serve]'\n"
-    assert refused(tmp_path / "none") == reason
+    assert refused("serve", tmp_path / "none") == reason

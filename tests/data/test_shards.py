@@ -8,12 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from clusters import bits
 from samples import PACKERS, topics
+from terminal import run
 from xtrellis import TrellisClassifier, load_model
-from xtrellis.command.app import app
 from xtrellis.data import DataError, open_shards, read_svmlight, write_shards
 from xtrellis.learning import Arow
 
@@ -158,13 +157,6 @@ def test_the_command_takes_a_folder_where_it_takes_a_file(rows, tmp_path):
     assert err == f"error: {folder}: it holds rows already; name another folder, or delete it\n"
     _, err = run("predict", model, tmp_path, code=1)
     assert err.startswith(f"error: {tmp_path}: there is no rows.json: no folder of rows, or one ")
-
-
-def run(*arguments, code=0):
-    """Standard output and error of the command."""
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == code, done.output
-    return done.stdout, done.stderr
 
 
 # ---------------------------------------------------------------------- bad input

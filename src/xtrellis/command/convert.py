@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .errors import note
+from .options import ZeroBasedInTraining
 from .outputs import size_in_words
 from .rows import source_of
 from .words import count
@@ -20,14 +21,7 @@ def convert(
         typer.Argument(help="svmlight rows with labels; - is standard input.", show_default=False),
     ],
     folder: Annotated[Path, typer.Argument(help="Folder to write to.", show_default=False)],
-    zero_based: Annotated[
-        bool | None,
-        typer.Option(
-            "--zero-based/--one-based",
-            help="Whether the rows count features from 0 or from 1; detected if omitted.",
-            show_default=False,
-        ),
-    ] = None,
+    zero_based: ZeroBasedInTraining = None,
 ) -> None:
     """Convert rows that may be larger than memory into a folder that needs no parsing.
 

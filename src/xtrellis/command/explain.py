@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Json, Model, ZeroBased
+from .options import Json, Model, Plot, ZeroBased
 from .outputs import check_output, check_stdout, write_picture
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def explain(
         str | None, typer.Option(help="Class to explain; the most likely one if omitted.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Features to show.")] = 10,
-    plot: Annotated[Path | None, typer.Option(help="Picture to write.")] = None,
+    plot: Plot = None,
     json: Json = False,
     zero_based: ZeroBased = None,
 ) -> None:

@@ -15,6 +15,7 @@ from .options import (
     Jobs,
     LabelColumn,
     Model,
+    NewModel,
     TextColumn,
     ZeroBased,
 )
@@ -32,7 +33,7 @@ def prune(
             show_default=False,
         ),
     ],
-    pruned: Annotated[Path, typer.Argument(help="Model file to write.", show_default=False)],
+    pruned: NewModel,
     max_drop: Annotated[
         float, typer.Option(help="Accuracy that may be lost; 0.01 is one point.")
     ] = 0.01,

@@ -40,6 +40,7 @@ class Format(StrEnum):
 
 
 Model = Annotated[Path, typer.Argument(help="Model file.", show_default=False)]
+NewModel = Annotated[Path, typer.Argument(help="Model file to write.", show_default=False)]
 Labelled = Annotated[
     Path, typer.Argument(help="Rows with labels; - is standard input.", show_default=False)
 ]
@@ -79,6 +80,14 @@ ZeroBased = Annotated[
         show_default=False,
     ),
 ]
+ZeroBasedInTraining = Annotated[
+    bool | None,
+    typer.Option(
+        "--zero-based/--one-based",
+        help="Whether the svmlight rows count features from 0 or from 1; detected if omitted.",
+        show_default=False,
+    ),
+]
 TrainingOption = Annotated[
     Training,
     typer.Option(help="local (the default), independent, paper (W-LTLS), or joint (LTLS)."),
@@ -101,6 +110,7 @@ HashSize = Annotated[
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 uses all cores.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
+Plot = Annotated[Path | None, typer.Option(help="Picture to write.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one line per row or result.")]
 
 

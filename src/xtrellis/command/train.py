@@ -22,11 +22,13 @@ from .options import (
     Labelled,
     LearnerOption,
     MinDf,
+    NewModel,
     Seed,
     TextColumn,
     Training,
     TrainingOption,
     Words,
+    ZeroBasedInTraining,
     new_classifier,
     new_text_classifier,
 )
@@ -37,20 +39,13 @@ from .words import count, members, pruned, widths_in_words
 
 def train(
     rows: Labelled,
-    model: Annotated[Path, typer.Argument(help="Model file to write.", show_default=False)],
+    model: NewModel,
     format: FormatOption = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     delimiter: Delimiter = None,
     header: Header = None,
-    zero_based: Annotated[
-        bool | None,
-        typer.Option(
-            "--zero-based/--one-based",
-            help="Whether svmlight rows count features from 0 or from 1; detected if omitted.",
-            show_default=False,
-        ),
-    ] = None,
+    zero_based: ZeroBasedInTraining = None,
     valid: Annotated[
         Path | None, typer.Option(help="Rows to measure the accuracy and to prune on.")
     ] = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +22,7 @@ from .options import (
     Labelled,
     LearnerOption,
     MinDf,
+    Plot,
     Seed,
     TextColumn,
     Training,
@@ -52,7 +52,7 @@ def widths(
     characters: Characters = "0",
     min_df: MinDf = 1,
     hash_size: HashSize = None,
-    plot: Annotated[Path | None, typer.Option(help="Picture to write.")] = None,
+    plot: Plot = None,
     format: FormatOption = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
