@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import SVC
 
 from samples import NOUNS, reports
 from xtrellis import (
@@ -83,6 +84,37 @@ def test_one_text_at_a_time():
     model = TrellisTextClassifier(TrellisEnsemble(TrellisClassifier(4), 2, random_state=0))
     classify = model.fit(texts[:200], labels[:200]).row_predictor()
     assert [classify(text) for text in some] == model.predict(some).tolist()
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        TrellisClassifier(4, C=1.0, rerank=0.0, random_state=0),
+        TrellisClassifier(4, C=1.0, rerank=2.0, random_state=0),
+        TrellisClassifier(4, C=1.0, max_classes=40, random_state=0),
+        TrellisClassifier(4, learner=SVC(), random_state=0),
+        TrellisClassifier.paper(4, random_state=0),
+        LTLSClassifier(random_state=0),
+        TrellisEnsemble(TrellisClassifier(4, C=1.0), 2, random_state=0),
+    ],
+    ids=["lazy", "reranked", "free paths", "kernels", "paper", "ltls", "ensemble"],
+)
+def test_answers_do_not_depend_on_how_many_texts_are_asked_about(classifier):
+    """A few texts take another way than many, without SciPy's matrices and their checks."""
+    texts, labels = reports()
+    model = TrellisTextClassifier(classifier).fit(texts[:200], labels[:200])
+    some = [*texts[200:290], "", "nothing known"]
+    expected, (best, probabilities) = model.predict(some), model.predict_top_k(some, 3)
+    sure = model.predict(some, min_probability=0.5, otherwise="none")
+    classify = model.row_predictor()
+    assert [classify(text) for text in some] == expected.tolist()
+    for part in (slice(0, 1), slice(80, 92)):
+        few = some[part]
+        assert model.predict(few).tolist() == expected[part].tolist()
+        assert model.predict_top_k(few, 3)[0].tolist() == best[part].tolist()
+        np.testing.assert_allclose(model.predict_top_k(few, 3)[1], probabilities[part], atol=1e-6)
+        answers = model.predict(few, min_probability=0.5, otherwise="none")
+        assert answers.tolist() == sure[part].tolist()
 
 
 def test_works_in_cross_validation_and_search():

@@ -32,7 +32,7 @@ from .decoding.paths import (
     log_probabilities,
     shortest_paths,
 )
-from .decoding.reranking import N_RERANKED, Centroids, reranked
+from .decoding.reranking import N_RERANKED, Centroids
 from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
@@ -152,7 +152,8 @@ class TrellisModel:
 
     def paths(self, X: Any, n_jobs: int | None = None) -> IntArray:
         """Best path of each row."""
-        find, n_threads = self.path_finder(), thread_count(n_jobs)
+        find = self.path_finder()
+        n_threads = 1 if isinstance(X, SparseRows) else thread_count(n_jobs)
         if n_threads == 1:
             return find(X)
         cuts = np.linspace(0, X.shape[0], min(4 * n_threads, X.shape[0]) + 1).astype(int)
@@ -164,18 +165,23 @@ class TrellisModel:
     def row_finder(self) -> Callable[[npt.NDArray[Any], Float32Array], int]:
         """Function that finds the path of one row, given its features and their values."""
         find, shape = self.path_finder(), (1, self.weights.n_features)
-        if not self.is_lazy or self.centroids is not None or self.assignment.n_free:
+        if not self.is_lazy or self.assignment.n_free:
             return lambda features, values: find(SparseRows.one(features, values, shape))[0]
-        from .kernels import lazy
+        from .kernels import lazy, rerank
 
-        arguments = self._search_arguments
+        arguments, centroids = self._search_arguments, self.centroids
+        class_of_path = self.assignment.class_of_path
+        k = 1 if centroids is None else min(N_RERANKED, self.n_classes)
 
         def search(features: npt.NDArray[Any], values: Float32Array) -> int:
-            indptr, found = np.array([0, len(features)]), np.array([[-1]])
-            (costs, logs), opened = np.empty((2, 1, 1)), np.empty(1, np.int64)
-            lazy.k_best(indptr, features, values, *arguments, found, costs, logs, opened)
-            if found[0, 0] < 0:
+            row = np.array([0, len(features)]), features, values
+            found, opened = np.array([[-1] * k]), np.empty(1, np.int64)
+            costs, logs = np.empty((2, 1, k))
+            lazy.k_best(*row, *arguments, found, costs, logs, opened)
+            if found[0, -1] < 0:
                 raise ValueError(TOO_LARGE)
+            if centroids is not None:
+                rerank.rerank(*row, *centroids.arrays, class_of_path, found, costs, logs, k)
             return int(found[0, 0])
 
         return search
@@ -203,11 +209,8 @@ class TrellisModel:
             return self.k_best(X, k)
         n_reranked = min(N_RERANKED, self.n_classes)
         paths, costs, logs = self.k_best(X, max(k, n_reranked))
-        first = slice(0, n_reranked)
-        cosines = self.centroids.cosines(X, self.assignment.class_of_path[paths[:, first]])
-        order, costs[:, first] = reranked(costs[:, first], cosines, self.centroids.strength)
-        paths[:, first] = np.take_along_axis(paths[:, first], order, axis=1)
-        logs[:, first] = np.take_along_axis(logs[:, first], order, axis=1)
+        class_of_path = self.assignment.class_of_path
+        self.centroids.rerank(X, class_of_path, n_reranked, paths, costs, logs)
         return paths[:, :k], costs[:, :k], logs[:, :k]
 
     def opened(self, X: Any, k: int = 1) -> IntArray:
@@ -227,7 +230,7 @@ class TrellisModel:
             return self.search(X, k)
         found = [np.empty((X.shape[0], k), dtype) for dtype in (np.int64, float, float)]
         opened = np.empty(X.shape[0], np.int64)
-        X = X.matrix() if isinstance(X, SparseRows) and X.shape[0] > 1 else X
+        X = canonical_csr(X.matrix()) if isinstance(X, SparseRows) and X.shape[0] > 1 else X
         left, n_asked = np.arange(X.shape[0]), 2 * k + 4
         while len(left):  # rows among whose best paths too many are free: search on
             n_asked = min(n_asked, self.trellis.n_classes)
@@ -283,14 +286,19 @@ class TrellisModel:
 
     def _paths_step_by_step(self, X: Any) -> IntArray:
         """Margins, then costs, then paths."""
-        if isinstance(X, SparseRows) and self.weights.nonlinear:
-            X = canonical_csr(X.matrix())
+        X = self._as_learners_take(X)
         batches = [self.weights.margins(X)] if isinstance(X, SparseRows) else self.margin_batches(X)
         paths = [
             shortest_paths(self.trellis, self.loss.edge_costs(self.trellis, margins))
             for margins in batches
         ]
         return np.concatenate(paths)
+
+    def _as_learners_take(self, X: Any) -> Any:
+        """Rows as they are, or as the matrix that learners of scikit-learn take."""
+        if isinstance(X, SparseRows) and self.weights.nonlinear:
+            return canonical_csr(X.matrix())
+        return X
 
     # ------------------------------------------------------------------ probabilities
 
@@ -302,7 +310,8 @@ class TrellisModel:
 
         def fill(cut: tuple[int, int]) -> None:
             part = slice(*cut)
-            paths[part], log_p[part] = find(canonical_csr(X[part]), k)
+            rows = X if len(cuts) == 2 else canonical_csr(X[part])
+            paths[part], log_p[part] = find(rows, k)
 
         size = _ROWS if self.is_lazy else max(64, _CHUNK // self.trellis.n_edges)
         cuts = [*range(0, n_rows, size), n_rows]
@@ -328,7 +337,7 @@ class TrellisModel:
     def best_of_all(self, X: Any, k: int) -> tuple[IntArray, Floats]:
         """Best paths and their log-probabilities, from the margins of all edges."""
         assert isinstance(self.calibration, Tempered)
-        margins = self.weights.margins(X)
+        margins = self.weights.margins(self._as_learners_take(X))
         costs = checked_costs(self.trellis, margins, self.loss)
         paths, _ = k_shortest_paths(self.trellis, costs, k)
         if self.calibration.loss == self.loss:

@@ -25,7 +25,7 @@ from .data.class_texts import described_rows
 from .data.labels import unlikely_labels
 from .data.tables import check_layout
 from .data.terms import Lengths
-from .data.text_features import TextFeatures, checked_texts, is_range
+from .data.text_features import FEW_TEXTS, TextFeatures, checked_texts, is_range
 from .model.model_file import SavableMixin
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         ``otherwise`` stands for it where no class is as likely as ``min_probability``, if given.
         """
         options: dict[str, Any] = {"min_probability": min_probability, "otherwise": otherwise}
-        return self._fitted().predict(self.transform(X), **options)
+        return self._fitted().predict(self._rows(X), **options)
 
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
@@ -250,7 +250,7 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each text, best first, and their probabilities."""
-        return self._fitted().predict_top_k(self.transform(X), k)
+        return self._fitted().predict_top_k(self._rows(X), k)
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probabilities of all K classes."""
@@ -283,6 +283,13 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         """Features of texts, (n_samples, n_features) CSR."""
         self._fitted()
         return self.features_.transform(checked_texts(X))
+
+    def _rows(self, X: Any) -> Any:
+        """Features of texts; of a few, without the cost of making and checking a matrix."""
+        classifier, texts = self._fitted(), checked_texts(X)
+        if len(texts) <= FEW_TEXTS and isinstance(classifier, TrellisPredictor):
+            return self.features_.rows(texts)
+        return self.features_.transform(texts)
 
     def _fitted(self) -> TrellisPredictor | TrellisEnsemble:
         check_is_fitted(self)

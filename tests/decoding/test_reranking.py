@@ -1,12 +1,14 @@
 """Re-ranking: cosines by their definition, and used only where held-out rows gain."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from xtrellis import TrellisClassifier, load_model
 from xtrellis._arrays import canonical_csr
-from xtrellis.decoding.reranking import N_TERMS, Centroids, centroids_of, choose_strength, reranked
+from xtrellis.decoding.reranking import N_TERMS, Centroids, centroids_of, choose_strength
 
 
 def few_rows(n_classes=300, seed=0):
@@ -47,11 +49,23 @@ def test_rows_and_classes_without_features():
 
 
 def test_order_follows_costs_less_cosines():
-    costs, cosines = np.array([[1.0, 2.0, 3.0]]), np.array([[0.0, 0.5, 1.0]])
-    assert reranked(costs, cosines, 0.0)[0].tolist() == [[0, 1, 2]]
-    order, new = reranked(costs, cosines, 4.0)
-    assert order.tolist() == [[2, 1, 0]]
-    assert new.tolist() == [[-1, 0, 1]]
+    X, y = few_rows(40)
+    rng, n = np.random.default_rng(0), 6
+    class_of_path = rng.permutation(40)
+    paths = np.array([rng.choice(40, 8, replace=False) for _ in y])
+    costs = np.sort(rng.integers(0, 4, paths.shape), axis=1) / 2
+    rows = canonical_csr(X)
+    for strength in (0.0, 1.0, 4.0):
+        centroids = replace(centroids_of(X, y, 40), strength=strength)
+        new = costs - strength * centroids.cosines(rows, class_of_path[paths])
+        new[:, n:] = costs[:, n:]
+        order = np.argsort(new[:, :n], axis=1, kind="stable")  # equal ones as before
+        order = np.concatenate([order, np.tile([6, 7], (len(y), 1))], axis=1)
+        found = paths.copy(), costs.copy(), -costs
+        centroids.rerank(rows, class_of_path, n, *found)
+        for ours, expected in zip(found, (paths, new, -costs), strict=True):
+            wanted = np.take_along_axis(expected, order, axis=1)
+            np.testing.assert_allclose(ours, wanted, atol=1e-12)
 
 
 def test_a_gain_that_may_be_chance_is_not_taken():

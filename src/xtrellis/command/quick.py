@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..prediction import TrellisModel
 
 _SINGLE = ("TrellisClassifier", "LTLSClassifier")
-_FEW = 64  # rows: to classify them takes less time than to import what more threads need
 
 
 def load_quickly(path: Path, jobs: int) -> QuickModel | None:
@@ -67,21 +66,20 @@ class QuickModel:
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most likely class of each row or text."""
-        if hasattr(self, "features_") and len(X) <= _FEW:
-            from .._arrays import SparseRows
-
-            counts = self.features_.weighted(X)
-            shape = len(X), self.n_features_in_
-            rows = SparseRows(counts.indptr, counts.indices, counts.data, shape)
-            paths = self._model.path_finder()(rows)
-            return self.classes_[self._model.assignment.class_of_path[paths]]
-        return self.classes_[self._model.classify(self._matrix(X), self._jobs)]
+        return self.classes_[self._model.classify(self._rows(X), self._jobs)]
 
     def predict_top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each row or text, best first, and their probabilities."""
-        return self._model.best_labels(self._matrix(X), k)
+        return self._model.best_labels(self._rows(X), k)
 
-    def _matrix(self, X: Any) -> Any:
+    def _rows(self, X: Any) -> Any:
+        """Rows as they are, or features of texts; of a few, without importing SciPy."""
+        if hasattr(self, "features_"):
+            from ..data.text_features import FEW_TEXTS
+
+            if len(X) <= FEW_TEXTS:
+                return self.features_.rows(X)
+            X = self.features_.transform(X)
         from .._arrays import canonical_csr
 
-        return canonical_csr(self.features_.transform(X) if hasattr(self, "features_") else X)
+        return canonical_csr(X)

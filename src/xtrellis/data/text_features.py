@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array
+from .._arrays import Float32Array, SparseRows
 from ..model.packed_arrays import Counts, Texts, starts_of
 from .terms import Lengths, TermCounts, TermFinder
 
+FEW_TEXTS = 64  # for which making a matrix, or starting threads, takes longer than prediction
 MAX_LENGTH = 1_000  # of a term, in words or characters
 
 
@@ -80,6 +81,11 @@ class TextFeatures:
     def transform(self, texts: list[str]) -> Any:
         """Features of texts."""
         return self._matrix(self.weighted(texts))
+
+    def rows(self, texts: list[str]) -> SparseRows:
+        """The same without the cost of making a SciPy matrix: for a few texts."""
+        counts = self.weighted(texts)
+        return SparseRows(counts.indptr, counts.indices, counts.data, (len(texts), self.n_columns))
 
     def row(self, text: str) -> tuple[npt.NDArray[np.int32], Float32Array]:
         """Features of one text: columns and values, without the cost of making a SciPy matrix.

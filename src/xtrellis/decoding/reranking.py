@@ -108,6 +108,23 @@ class Centroids:
         )
         return out
 
+    def rerank(
+        self, X: Any, class_of_path: IntArray, n: int, paths: IntArray, costs: Floats, logs: Floats
+    ) -> None:
+        """Order the first n paths of each row anew, in place; equal ones stay as they were.
+
+        Costs become the new ones.
+        """
+        from ..kernels import rerank
+
+        row = X.indptr, X.indices, X.data
+        rerank.rerank(*row, *self.arrays, class_of_path, paths, costs, logs, n)
+
+    @property
+    def arrays(self) -> tuple[IntArray, IntArray, npt.NDArray[np.uint8], float]:
+        """What the kernel takes of the centroids."""
+        return self.starts, self.features, self.codes, self.strength
+
 
 def centroids_of(X: Any, y_encoded: IntArray, n_classes: int) -> Centroids:
     """Centroids of all classes, with a strength of zero."""
@@ -132,13 +149,6 @@ def centroids_of(X: Any, y_encoded: IntArray, n_classes: int) -> Centroids:
     np.maximum.at(largest, class_of_entry[kept], sums.data[kept])
     codes = np.rint(255 * sums.data[kept] / largest[class_of_entry[kept]]).astype(np.uint8)
     return Centroids(0.0, starts, sums.indices[kept].astype(np.int64), codes)
-
-
-def reranked(costs: Floats, cosines: Floats, strength: float) -> tuple[IntArray, Floats]:
-    """The new order of each row's paths, equal ones as before, and the new costs in that order."""
-    new = costs - strength * cosines
-    order = np.argsort(new, axis=1, kind="stable")
-    return order, np.take_along_axis(new, order, axis=1)
 
 
 def choose_strength(
