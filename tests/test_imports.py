@@ -19,7 +19,7 @@ ORDER = [
     {"choosing"},
     {"held_out", "resuming"},
     {"base"},
-    {"answers"},
+    {"answers", "prunable"},
     {"explanation", "votes", "sets"},
     {"prediction"},
     {"selection"},

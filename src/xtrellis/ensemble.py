@@ -25,21 +25,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._arrays import Float32Array, IntArray, SparseRows, canonical_csr
 from ._changing import built_aside
-from ._checks import check_integer, check_jobs, check_pruning, clamped_k
+from ._checks import check_integer, check_jobs, clamped_k
 from ._memory import empty_table
 from ._nested import DefaultEstimatorMixin
 from ._threads import in_threads
 from .answers import answered, check_otherwise, checked_row
-from .base import (
-    RowClassifier,
-    TrellisPredictor,
-    accuracy_on,
-    check_feature_names,
-)
+from .base import RowClassifier, TrellisPredictor, check_feature_names
 from .classifier import TrellisClassifier
 from .learning.checkpoint import emptying_later, in_subfolder
-from .learning.pruning import Pruning, prune_together
-from .model.weights import EdgeWeights
 from .prediction import TrellisModel
 from .votes import Votes, best_of_mean, votes_of
 
@@ -92,7 +85,6 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     classes_: npt.NDArray[Any]
     estimators_: list[TrellisPredictor]
     n_features_in_: int
-    pruning_: Pruning
 
     _saved: ClassVar[dict[str, Any]] = {
         "n_features_in_": int,
@@ -267,6 +259,11 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     def _models(self) -> list[TrellisModel]:
         return [member.model_ for member in self.estimators_]
 
+    def _set_models(self, models: Sequence[TrellisModel]) -> None:
+        self.estimators_ = [copy.copy(member) for member in self.estimators_]
+        for member, model in zip(self.estimators_, models, strict=True):
+            member.model_ = model
+
     def _classify(self, models: Sequence[TrellisModel], rows: Any) -> IntArray:
         """Numbers of the best classes of checked rows.
 
@@ -306,47 +303,3 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
 
         n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
         in_threads(of_part, pairwise(cuts), n_jobs)
-
-    # ------------------------------------------------------------------ a smaller model
-
-    def prune(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        max_drop: float = 0.01,
-        threshold: float | None = None,
-        bits: int = 8,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Set small weights of all trellises to zero, at one threshold for all.
-
-        Parameters are those of :meth:`TrellisClassifier.prune`; accuracies, and what may be lost
-        of them, are those of the ensemble.
-        """
-        check_is_fitted(self)
-        check_pruning(max_drop, threshold, bits)
-        with built_aside(self) as new:
-            models, accuracy = new._models(), None
-            if X is not None and y is not None:
-                _, rows = new._checked_rows(X)
-                share_right = accuracy_on(new.classes_, rows, y, sample_weight)
-
-                def accuracy(weights: list[EdgeWeights]) -> float:
-                    return share_right(new._classify(_with_weights(models, weights), rows))
-
-            weights, new.pruning_ = prune_together(
-                [model.weights for model in models], accuracy, max_drop, threshold, bits
-            )
-            new.estimators_ = [copy.copy(member) for member in new.estimators_]
-            pruned = _with_weights(models, weights)
-            for member, model in zip(new.estimators_, pruned, strict=True):
-                member.model_ = model
-        return self
-
-
-def _with_weights(
-    models: Sequence[TrellisModel], weights: Sequence[EdgeWeights]
-) -> list[TrellisModel]:
-    """The same models with other weights."""
-    return [replace(model, weights=own) for model, own in zip(models, weights, strict=True)]

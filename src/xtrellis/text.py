@@ -27,13 +27,16 @@ from .data.tables import check_layout
 from .data.terms import Lengths
 from .data.text_features import TextFeatures, checked_texts, is_range
 from .model.model_file import SavableMixin
+from .prunable import PrunableMixin
 
 if TYPE_CHECKING:
     from .ensemble import TrellisEnsemble
     from .explanation import Explanation
 
 
-class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin, BaseEstimator):
+class TrellisTextClassifier(
+    DefaultEstimatorMixin, PrunableMixin, SavableMixin, ClassifierMixin, BaseEstimator
+):
     """Classifier of texts: TF-IDF features and a trellis classifier in one.
 
     Parameters
@@ -290,11 +293,9 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
 
     # ------------------------------------------------------------------ smaller, and in a file
 
-    def prune(self, X: Any = None, y: Any = None, **options: Any) -> Self:
-        """Set small weights to zero; see :meth:`TrellisClassifier.prune`."""
-        rows = None if X is None else self.transform(X)
-        self._fitted().prune(rows, y, **options)
-        return self
+    def _prune(self, X: Any, y: Any, *settings: Any) -> None:
+        self.classifier_ = copy.copy(self.classifier_)
+        self.classifier_._prune(None if X is None else self.transform(X), y, *settings)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from clusters import bits
 from samples import topics
 from xtrellis import TrellisClassifier, TrellisEnsemble, load_model
-from xtrellis.learning import LinearSVM, held_out_threshold
+from xtrellis.learning import LinearSVM
 from xtrellis.learning.checkpoint import emptying_later
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -168,9 +168,8 @@ def test_trainings_of_several_parts_have_folders_of_their_own(rows, tmp_path):
     np.testing.assert_array_equal(ensemble.predict_proba(rows[0]), plain.predict_proba(rows[0]))
     model = TrellisClassifier(5, random_state=0, checkpoint=folder)
     with emptying_later():
-        held_out_threshold(model, *rows, random_state=0)
+        model.fit(*rows).prune(*rows, validation_fraction=0.1)
         assert list((folder / "threshold").glob("*.block"))
-        model.fit(*rows)
 
 
 def test_widths_share_a_folder(rows, tmp_path):

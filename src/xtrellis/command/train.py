@@ -110,7 +110,7 @@ def train(
     if data.first_feature is None:
         estimator = new_text_classifier(classifier, words, characters, min_df, hash_size)
     layout = options.layout()
-    seconds, size = _train_and_save(estimator, data, descriptions, prune, seed, model, layout)
+    seconds, size = _train_and_save(estimator, data, descriptions, prune, model, layout)
     found = getattr(estimator, "classifier_", estimator)
     note(
         f"{count(len(data.y), 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "
@@ -130,7 +130,6 @@ def _train_and_save(
     data: Any,
     descriptions: dict[str, list[str]] | None,
     prune: float | None,
-    seed: int,
     model: Path,
     layout: dict[str, Any],
 ) -> tuple[float, int]:
@@ -141,17 +140,11 @@ def _train_and_save(
     from ..learning.checkpoint import emptying_later
 
     with emptying_later():
-        threshold = None
-        if prune is not None and data.X_valid is None:
-            from ..learning.pruning import held_out_threshold
-
-            threshold = held_out_threshold(estimator, data.X, data.y, prune, seed)
         seconds = _fit(estimator, data.X, data.y, descriptions)
-        if prune is not None:
-            if threshold is None:
-                estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
-            else:
-                estimator.prune(threshold=threshold)
+        if prune is not None and data.X_valid is None:
+            estimator.prune(data.X, data.y, max_drop=prune, validation_fraction=0.1)
+        elif prune is not None:
+            estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
         if data.first_feature is not None:
             estimator.first_feature_ = data.first_feature
         elif layout:
