@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._arrays import Float32Array, IntArray, SparseRows, canonical_csr
+from ._arrays import Float32Array, Float64Array, IntArray, SparseRows, canonical_csr
 from ._changing import built_aside
 from ._checks import check_integer, check_jobs, clamped_k
 from ._memory import empty_table
@@ -35,8 +35,6 @@ from .classifier import TrellisClassifier
 from .learning.checkpoint import emptying_later, in_subfolder
 from .prediction import TrellisModel
 from .votes import Votes, best_of_mean, votes_of
-
-Floats = npt.NDArray[np.float64]
 
 _ROWS = 4096  # that are predicted together
 
@@ -214,7 +212,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
             "use one trellis, such as estimators_[0]"
         )
 
-    def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Floats]:
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Float64Array]:
         """The k best classes of each row, best first, and their mean probabilities.
 
         If there are fewer than k classes, all of them are returned.
@@ -229,7 +227,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         encoded, probabilities = now._best(now._models(), rows, k)
         return now.classes_[encoded], probabilities
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Float64Array:
         """Mean probabilities of all K classes, (n_samples, n_classes)."""
         now, rows = self._checked_rows(X)
         table = empty_table(rows.shape[0], len(now.classes_))
@@ -245,13 +243,13 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         now._by_parts(now._models(), rows, fill)
         return table
 
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: Any) -> Float64Array:
         """Logarithms of the mean probabilities of all K classes."""
         table = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             return np.log(table, out=table)
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Any) -> Float64Array:
         """Logarithms of the mean probabilities; of two classes, the log-odds of the second."""
         scores = self.predict_log_proba(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
@@ -277,7 +275,9 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
             best[0, unsure] = self._best(models, canonical_csr(rows[unsure]), 1)[0][:, 0]
         return best[0]
 
-    def _best(self, models: Sequence[TrellisModel], rows: Any, k: int) -> tuple[IntArray, Floats]:
+    def _best(
+        self, models: Sequence[TrellisModel], rows: Any, k: int
+    ) -> tuple[IntArray, Float64Array]:
         """The k best classes of checked rows, and their mean probabilities."""
         encoded = np.empty((rows.shape[0], k), np.int64)
         probabilities = np.empty((rows.shape[0], k))
