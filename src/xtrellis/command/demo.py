@@ -225,7 +225,8 @@ def draw(results: list[Result], selection: WidthSelection, output: Path) -> dict
     except ImportError:
         print("\nno pictures, which need Matplotlib: pip install 'xtrellis[plot]'")
         return {}
-    from ..plots import WIDTHS_SIZE, draw_trade_off, draw_trellis, draw_widths
+    from ..plots import draw_trade_off, draw_trellis, draw_widths
+    from ..plots.axes import WIDTHS_SIZE
 
     figures: dict[str, Any] = {}
 
