@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .graph.assignment import PathAssignment
+from .graph.assignment import (
+    PathAssignment,
+    given_assignment,
+    random_assignment,
+    similarity_assignment,
+)
+from .graph.similarity import Order
 from .graph.trellis import Trellis
 from .held_out import calibrated, floor_of, uncalibrated, with_fitted_loss
 from .learning.learners import Learner, LinearSVM
@@ -44,6 +50,25 @@ _ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
 _MANY_ROWS = 20_000  # settings are tried on no more, nor on more values than
 _MANY_VALUES = 1_000_000
 _ROUGH = 2  # times the tolerance, for trials
+
+
+def assign_paths(
+    estimator: TrellisClassifier,
+    trellis: Trellis,
+    data: LabelledRows,
+    rng: np.random.RandomState,
+    order: Order = "by_rarity",
+) -> PathAssignment:
+    """Assignment of classes to paths, as the parameter says."""
+    n_classes = len(data.classes)
+    if not isinstance(estimator.assignment, str):
+        return given_assignment(trellis, estimator.assignment, n_classes)
+    if estimator.assignment == "random":
+        return random_assignment(trellis, rng, n_classes)
+    path_order: Any = "depth_first" if estimator.training == "local" else "exit_first"
+    return similarity_assignment(
+        trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order, n_classes
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +112,6 @@ class Engine:
 
     def assignment(self, order: Any) -> PathAssignment:
         """Which class is which path."""
-        from .fitting import assign_paths
-
         if order not in self.assignments:
             # Rows held out must not influence which classes are neighbours of theirs, either.
             inside = self.data[~self.held_out]

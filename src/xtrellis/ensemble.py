@@ -116,7 +116,8 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    _nested = "estimator"  # the parameter whose own parameters can be set even if it is None
+    # The parameter whose own parameters can be set even if it is None, and what None stands for.
+    _nested, _default = "estimator", TrellisClassifier
 
     # ------------------------------------------------------------------ training
 
@@ -147,7 +148,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     def _new_members(self) -> list[Any]:
         """Clones of the estimator, each with a seed of its own."""
         check_integer("n_estimators", self.n_estimators, 1)
-        estimator = TrellisClassifier() if self.estimator is None else self.estimator
+        estimator = self._default() if self.estimator is None else self.estimator
         if not isinstance(estimator, TrellisPredictor):
             raise TypeError(
                 f"estimator must be a TrellisClassifier or an LTLSClassifier, got {estimator!r}"

@@ -102,7 +102,8 @@ class TrellisTextClassifier(
         self.min_df = min_df
         self.hash_size = hash_size
 
-    _nested = "classifier"  # the parameter whose own parameters can be set even if it is None
+    # The parameter whose own parameters can be set even if it is None, and what None stands for.
+    _nested, _default = "classifier", TrellisClassifier
 
     # ------------------------------------------------------------------ training
 
@@ -193,7 +194,7 @@ class TrellisTextClassifier(
         return TextFeatures(self.words, self.characters, hash_size)
 
     def _new_classifier(self) -> Any:
-        return TrellisClassifier() if self.classifier is None else clone(self.classifier)
+        return self._default() if self.classifier is None else clone(self.classifier)
 
     # ------------------------------------------------------------------ prediction
 
