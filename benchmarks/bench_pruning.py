@@ -16,7 +16,6 @@ from pathlib import Path
 
 from common import load
 from xtrellis import TrellisClassifier, load_model
-from xtrellis.learning import held_out_threshold
 
 SETTINGS = {
     "icd10cm": {
@@ -65,8 +64,8 @@ def main():
                     flush=True,
                 )
                 for drop in drops:
-                    threshold = held_out_threshold(model, X, y, drop, random_state=0)
-                    pruned = copy.copy(model).prune(threshold=threshold)
+                    pruned = copy.copy(model).prune(X, y, max_drop=drop, validation_fraction=0.1)
+                    threshold = pruned.pruning_.threshold
                     small, after, faster = measure(pruned, X_test, y_test, folder)
                     print(
                         f"  {'':30}{drop:>9} {threshold:>7.3f} {small / 1e6:>6.2f} MB "

@@ -15,7 +15,7 @@ from output import (
 )
 from sweep import beyond_specs
 from trials import run_trials
-from xtrellis.plots import tidy_axes
+from xtrellis.plots.axes import tidy_axes
 
 STYLES = {
     "independent, random": ("o-", "#c2410c"),

@@ -26,7 +26,7 @@ from output import (
 )
 from sweep import paper_specs, paper_widths
 from trials import run_trials
-from xtrellis.plots import tidy_axes
+from xtrellis.plots.axes import tidy_axes
 
 TOLERANCE = 0.02  # as in width selection: pick the narrowest width this close to the least bound
 MOST_LOST_IN_A_STEP = 0.3  # points: accuracy may fall by this much, which is noise

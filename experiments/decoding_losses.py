@@ -18,7 +18,7 @@ from output import (
 )
 from sweep import paper_specs, paper_widths
 from trials import LOSSES, run_trials
-from xtrellis.plots import tidy_axes
+from xtrellis.plots.axes import tidy_axes
 
 NAMES = {"squared_hinge": "squared hinge"}
 STYLES = dict(zip(LOSSES, ("o-", "s-", "^-", "D--", "v-"), strict=True))

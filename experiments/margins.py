@@ -17,7 +17,7 @@ from output import (
 )
 from sweep import local_specs, paper_specs
 from trials import run_trials
-from xtrellis.plots import tidy_axes
+from xtrellis.plots.axes import tidy_axes
 
 FAMILIES = {"W-LTLS": paper_specs, "local": local_specs}
 STYLES = {"W-LTLS": ("o-", "#c2410c"), "local": ("s-", "#0b5fd3")}

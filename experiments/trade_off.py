@@ -33,7 +33,7 @@ from peers import OURS, PEERS, run_peer, stop_peers
 from sets import kept_folder, load_set
 from sweep import local_specs, ltls_specs, one_vs_rest_spec, paper_specs
 from trials import CACHE, run_cached, run_trials
-from xtrellis.plots import tidy_axes
+from xtrellis.plots.axes import tidy_axes
 
 MANY_CLASSES = 5_000
 

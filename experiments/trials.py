@@ -23,7 +23,6 @@ import xtrellis
 from sets import Set, load_set
 from xtrellis import LTLSClassifier, TrellisClassifier
 from xtrellis.decoding import best_paths, get_loss
-from xtrellis.learning import held_out_threshold
 from xtrellis.model.atomic import replacing
 
 HERE = Path(__file__).resolve().parent
@@ -103,7 +102,7 @@ def run_trial(spec: Spec) -> dict[str, Any]:
         figures["accuracy_by_loss"] = _accuracy_by_loss(model, data)
     figures.update(_diagnosed(model, data))
     if spec.prune:
-        figures["pruned"] = _pruned(spec, model, data)
+        figures["pruned"] = _pruned(model, data)
     return figures
 
 
@@ -160,12 +159,11 @@ def _diagnosed(model: Any, data: Set) -> dict[str, Any]:
     return found
 
 
-def _pruned(spec: Spec, model: Any, data: Set) -> dict[str, Any]:
+def _pruned(model: Any, data: Set) -> dict[str, Any]:
     """The model pruned at the threshold that costs a point on held-out training rows."""
-    threshold = held_out_threshold(spec.estimator(), data.X, data.y, 0.01, random_state=spec.seed)
-    model.prune(threshold=threshold)
+    model.prune(data.X, data.y, max_drop=0.01, validation_fraction=0.1)
     return {
-        "threshold": threshold,
+        "threshold": model.pruning_.threshold,
         "nonzeros": model.weights_.n_nonzero,
         **_measured(model, data),
     }

@@ -1,8 +1,12 @@
-"""Settings all tests share."""
+"""Settings all tests share, and a small model for tests of the classifier."""
 
 import signal
 
+import pytest
 from hypothesis import settings
+
+from samples import topics
+from xtrellis import TrellisClassifier
 
 # Deterministic, and no deadline: the first example may compile a kernel.
 settings.register_profile("xtrellis", deadline=None, derandomize=True, print_blob=True)
@@ -10,3 +14,15 @@ settings.load_profile("xtrellis")
 
 # A shell starts background jobs with Ctrl-C ignored, and so would be all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def data():
+    """Rows and their classes."""
+    return topics()
+
+
+@pytest.fixture(scope="session")
+def fitted(data):
+    """A narrow trellis for these rows; tests must not change it."""
+    return TrellisClassifier(5, random_state=0).fit(*data)

@@ -1,11 +1,16 @@
 """Choosing settings in ``fit``: which are tried, what is kept, and that it is the best of them."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from xtrellis import TrellisClassifier, choosing, fitting, load_model
-from xtrellis.selection.settings import Trial, choose
+from xtrellis.graph import Trellis
+from xtrellis.learning import LinearSVM
+from xtrellis.selection.settings import ORDERS, Trial
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +29,37 @@ def fitted(rows):
     return TrellisClassifier(random_state=0).fit(*rows)
 
 
+@pytest.fixture(scope="module")
+def engine(rows):
+    """What ``fit`` chooses settings with."""
+
+    class EnoughError(Exception):
+        pass
+
+    def take(engine):
+        taken.append(engine)
+        raise EnoughError
+
+    taken, clf = [], TrellisClassifier(random_state=0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fitting, "choose_settings", take)
+        with pytest.raises(EnoughError):
+            clf.fit(*rows)
+    return taken[0]
+
+
+def trials_with(figures):
+    """In place of training: candidates with given log losses and accuracies, by their width."""
+
+    def try_out(engine, assignment, order, C):
+        width = engine.trellis.slice_width
+        trial = Trial(order, C, width, *figures[width], 0.9)
+        model = SimpleNamespace(assignment=assignment)
+        return choosing.Candidate(engine, model, engine.learner, trial)
+
+    return try_out
+
+
 def test_orders_are_tried_at_one_c_and_then_others(fitted):
     trials = fitted.selection_.trials
     assert [(each.order, each.C) for each in trials[:2]] == [("by_rarity", 1.0), ("plain", 1.0)]
@@ -32,16 +68,30 @@ def test_orders_are_tried_at_one_c_and_then_others(fitted):
     assert trials[2].C == 3.0
 
 
-def test_the_model_is_trained_with_what_was_chosen(rows, fitted):
-    chosen = fitted.selection_
-    assert fitted.trellis_.slice_width == chosen.slice_width
-    narrow = [each for each in chosen.trials if each.slice_width == chosen.slice_width]
-    first = narrow[choose(narrow[:2], 150)] if len(narrow) > 1 else narrow[0]
-    assert first.order == chosen.order
-    same = TrellisClassifier(chosen.slice_width, C=chosen.C, random_state=0).fit(*rows)
-    assert not hasattr(same, "selection_")
-    if chosen.order == "by_rarity":  # which is the order where none is chosen
-        assert np.mean(same.predict(rows[0]) == fitted.predict(rows[0])) > 0.95
+@pytest.mark.parametrize(("order", "C"), [("by_rarity", 0.3), ("plain", 3.0)])
+def test_the_model_is_trained_with_what_was_chosen(monkeypatch, rows, order, C):
+    """Whatever held-out rows prefer: the order of the classes, C, and all of the rows."""
+
+    def trial_of(each, c, model, data):
+        loss = 0.5 + 0.1 * abs(np.log(c / C)) + (each != order)
+        return Trial(each, c, model.trellis.slice_width, loss, 1 - loss / 2, 1.0)
+
+    def spy(engine, rows, learner, report):
+        trained.append((engine, rows, learner))
+        return train(engine, rows, learner, report)
+
+    trained, train = [], choosing.Engine.train
+    monkeypatch.setattr(choosing, "trial_of", trial_of)
+    monkeypatch.setattr(choosing.Engine, "train", spy)
+    clf = TrellisClassifier(7, random_state=0).fit(*rows)
+    assert (clf.selection_.order, clf.selection_.C) == (order, C)
+    ((engine, training, learner),) = trained
+    assert learner == LinearSVM(C=C)  # and not as rough as in the trials
+    assert not training.held_out.any()
+    paths = {each: engine.assignment(each).path_of_class for each in ORDERS}
+    assert not np.array_equal(paths["by_rarity"], paths["plain"])
+    np.testing.assert_array_equal(clf.assignment_.path_of_class, paths[order])
+    np.testing.assert_array_equal(np.sort(training.paths), np.sort(paths[order][rows[1]]))
 
 
 def test_the_choice_is_in_the_model_file(fitted, tmp_path):
@@ -72,33 +122,39 @@ def test_c_climbs_while_the_log_loss_falls(monkeypatch, losses, expected):
     assert [each.C for each in contest.trials[1:]] == expected
 
 
-def test_wider_slices_are_kept_where_they_gain(monkeypatch, rows):
-    """The default width of 60 classes is 8; the next, 16, is not above a quarter of them."""
-    tried, chosen = [], []
-
-    class EnoughError(Exception):
-        pass
-
-    def try_out(engine, assignment, order, C):
-        width = engine.trellis.slice_width
-        tried.append(width)
-        accuracy = {8: 0.5, 15: 0.6}[width]
-        trial = Trial(order, C, width, 1 - accuracy, accuracy, 0.9)
-        return choosing.Candidate(engine, None, engine.learner, trial)
-
-    def select(engine):
-        chosen.append(choosing.select_settings(engine))
-        raise EnoughError
-
-    monkeypatch.setattr(choosing, "_try_out", try_out)
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({8: (0.5, 0.5), 10: (0.5, 0.5), 14: (0.5, 0.5)}, 8),
+        ({8: (0.5, 0.5), 10: (0.4, 0.6), 14: (0.4, 0.6)}, 10),
+        ({8: (0.5, 0.5), 10: (0.5, 0.5), 14: (0.4, 0.6)}, 14),  # only the widest gains
+        ({8: (0.5, 0.5), 10: (0.4, 0.6), 14: (0.3, 0.7)}, 14),
+        ({8: (0.5, 0.5), 10: (0.4, 0.6), 14: (0.5, 0.5)}, 10),
+        ({8: (0.5, 0.5), 10: (0.4, 0.501), 14: (0.4, 0.501)}, 8),  # which may be chance
+        ({8: (0.5, 0.5), 10: (0.6, 0.6), 14: (0.6, 0.6)}, 8),  # more accurate, but less sure
+    ],
+)
+def test_wider_slices_are_kept_where_they_gain(monkeypatch, engine, figures, expected):
+    """Log loss and accuracy by width. The default width of 60 classes is 8."""
+    monkeypatch.setattr(choosing, "_try_out", trials_with(figures))
     monkeypatch.setattr(choosing, "_climb", lambda contest: None)
-    monkeypatch.setattr(choosing, "WIDER", (15 / 8,))
-    monkeypatch.setattr(fitting, "choose_settings", select)
-    with pytest.raises(EnoughError):
-        TrellisClassifier(random_state=0).fit(*rows)
-    assert tried == [8, 8, 15]
-    candidate, selection = chosen[0]
-    assert candidate.trial.slice_width == selection.slice_width == 15
+    monkeypatch.setattr(choosing, "WIDER", (1.25, 1.75))
+    candidate, selection = choosing.select_settings(engine)
+    assert [each.slice_width for each in selection.trials] == [8, 8, 10, 14]
+    assert candidate.trial.slice_width == selection.slice_width == expected
+    assert candidate.engine.trellis.slice_width == expected
+
+
+def test_no_slice_is_wider_than_a_quarter_of_the_classes(monkeypatch, engine):
+    assert engine.wider == []  # 16 is more than 15
+    monkeypatch.setattr(choosing, "WIDER", (1.5, 1.875, 2))
+    assert engine.wider == [12, 15]
+
+
+def test_a_selection_counts_classes_and_not_paths(monkeypatch, engine):
+    monkeypatch.setattr(choosing, "_try_out", trials_with({8: (0.5, 0.5)}))
+    roomy = replace(engine, trellis=Trellis(63, 8), assignments={})
+    assert choosing.select_settings(roomy)[1].n_classes == 60
 
 
 def test_many_rows_are_tried_on_a_part_of_the_classes(monkeypatch, rows, fitted):

@@ -32,7 +32,6 @@ from xtrellis import (
 )
 from xtrellis._arrays import canonical_csr
 from xtrellis.ensemble import Votes, best_of_mean, votes_of
-from xtrellis.learning import held_out_threshold
 from xtrellis.model import ModelFileError
 
 MEMBERS = {
@@ -268,23 +267,21 @@ def test_pruning_that_cannot_be(fitted, data):
     np.testing.assert_array_equal(fitted.predict_proba(X[:10]), before)
 
 
-def test_held_out_threshold(data):
+def test_a_share_of_the_training_rows_gives_the_threshold(data):
     X, y = data
-    model = TrellisEnsemble(TrellisClassifier(5), n_estimators=2, random_state=0)
-    threshold = held_out_threshold(model, X, y, 0.02, random_state=0)
-    # That of a model trained without the tenth of the rows that are held out.
+    model = TrellisEnsemble(TrellisClassifier(5), n_estimators=2, random_state=0).fit(X, y)
+    n_before = sum(member.weights_.n_nonzero for member in model.estimators_)
+    model.prune(X, y, max_drop=0.02, validation_fraction=0.1)
+    # That of a model trained without the tenth of the rows that are set aside.
     shuffled = np.random.RandomState(0).permutation(len(y))
-    held_out, inside = np.sort(shuffled[: len(y) // 10]), np.sort(shuffled[len(y) // 10 :])
+    outside, inside = np.sort(shuffled[: len(y) // 10]), np.sort(shuffled[len(y) // 10 :])
     alone = clone(model).fit(X[inside], y[inside])
-    before = alone.score(X[held_out], y[held_out])
-    alone.prune(X[held_out], y[held_out], max_drop=0.02)
-    assert threshold == alone.pruning_.threshold
-    assert alone.score(X[held_out], y[held_out]) >= before - 0.02
+    before = alone.score(X[outside], y[outside])
+    alone.prune(X[outside], y[outside], max_drop=0.02)
+    assert model.pruning_.threshold == alone.pruning_.threshold
+    assert alone.score(X[outside], y[outside]) >= before - 0.02
     # And not an idle one: it removes most of the weights of the model trained on all rows.
-    everything = model.fit(X, y)
-    n_before = sum(member.weights_.n_nonzero for member in everything.estimators_)
-    everything.prune(threshold=threshold)
-    assert sum(member.weights_.n_nonzero for member in everything.estimators_) < n_before / 2
+    assert sum(member.weights_.n_nonzero for member in model.estimators_) < n_before / 2
 
 
 # ---------------------------------------------------------------------- the model file
@@ -389,5 +386,6 @@ def test_texts(hash_size, tmp_path):
     loaded = load_model(tmp_path / "model")
     assert repr(loaded) == repr(model)
     assert_same(model, loaded, texts)
-    assert held_out_threshold(model, texts, labels, random_state=0) > 0
+    model.prune(texts, labels, validation_fraction=0.1)
+    assert model.classifier_.pruning_.threshold > 0
     assert not hasattr(TrellisTextClassifier(ensemble), "partial_fit")

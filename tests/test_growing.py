@@ -146,6 +146,48 @@ def test_only_touched_vertices_change(young, rows, tmp_path):
             np.testing.assert_array_equal(getattr(after[edge], name), getattr(block, name))
 
 
+@pytest.mark.parametrize("pruned_at", [0.1, 0.25])
+def test_new_weights_are_pruned_as_the_old_ones_were(rows, pruned_at):
+    """In ``fit`` or afterwards, whichever dropped more; weights that stay are not touched."""
+    X, y = rows
+    known = y < 30
+    settings = {"C": 1.0, "weight_bits": 32, "prune_threshold": 0.15, "random_state": 0}
+    model = TrellisClassifier(7, max_classes=K, **settings).fit(X[known], y[known])
+    before = _values_by_edge(model.weights_)
+    model.prune(threshold=pruned_at, bits=32)
+    kept = _values_by_edge(model.weights_)
+    model.add_classes(X[y < 31], y[y < 31])
+    touched = np.concatenate([model.trellis_.vertex_edges(*v) for v in model.added_.vertices])
+    after = _values_by_edge(model.weights_)
+    anew = np.abs(np.concatenate([after[edge] for edge in after if edge in touched]))
+    smallest = anew[anew > 0].min()
+    threshold = max(0.15, pruned_at)
+    assert threshold < smallest < 1.1 * threshold
+    untouched = [edge for edge in after if edge not in touched]
+    assert len(untouched) > 5
+    for edge in untouched:
+        np.testing.assert_array_equal(after[edge], kept[edge])
+    assert sum(map(len, before.values())) >= sum(map(len, kept.values()))
+
+
+def test_weights_that_stay_are_not_pruned_again(young, rows, tmp_path):
+    model = copy_of(young, tmp_path)
+    model.prune_threshold_ = 0.5  # more than many of its weights
+    before = _values_by_edge(model.weights_)
+    model.add_classes(*(each[rows[1] < 31] for each in rows))
+    touched = np.concatenate([model.trellis_.vertex_edges(*v) for v in model.added_.vertices])
+    after = _values_by_edge(model.weights_)
+    untouched = [edge for edge in after if edge not in touched]
+    assert min(np.abs(after[edge]).min(initial=1) for edge in untouched) < 0.4
+    for edge in untouched:
+        np.testing.assert_array_equal(after[edge], before[edge])
+
+
+def _values_by_edge(weights):
+    """Weights of each block, by its first edge."""
+    return {int(block.edges[0]): block.values for block in _blocks(weights)}
+
+
 def test_a_new_class_takes_a_path_beside_its_like(rows, tmp_path):
     """Classes 0 to 4 have words in common, and so on: the fifth joins the other four."""
     X, y = rows

@@ -12,7 +12,8 @@ from sklearn.datasets import load_digits
 
 from xtrellis import TrellisClassifier, select_slice_width
 from xtrellis.graph import Trellis
-from xtrellis.plots import _PATH, draw_explanation, draw_trade_off, draw_trellis, draw_widths
+from xtrellis.plots import draw_explanation, draw_trade_off, draw_trellis, draw_widths
+from xtrellis.plots.axes import PATH
 
 GRAPHS = [(9, 2, 0), (64, 4, 17), (105, 5, 104), (127, 2, 126)]
 
@@ -48,11 +49,11 @@ def test_every_edge_and_the_path_are_drawn(n_classes, width, path):
         corners = patch.get_path().vertices
         assert tuple(corners[0]) == places[tails[edge]]
         assert tuple(corners[-1]) == places[heads[edge]]
-        assert (to_hex(patch.get_edgecolor()) == _PATH) == (edge in on_path)
+        assert (to_hex(patch.get_edgecolor()) == PATH) == (edge in on_path)
         skips = corners[-1][0] - corners[0][0] > 1
         assert (patch.get_linestyle() == "--") == (skips and edge not in on_path)
     visited = {0, *heads[sorted(on_path)].tolist()}
-    filled = {v for v, line in enumerate(ax.lines) if to_hex(line.get_markerfacecolor()) == _PATH}
+    filled = {v for v, line in enumerate(ax.lines) if to_hex(line.get_markerfacecolor()) == PATH}
     assert filled == visited
 
 
@@ -87,8 +88,8 @@ def test_draws_on_given_axes_without_a_path():
     ax = plt.subplots()[1]
     assert draw_trellis(Trellis(10, 3), ax=ax) is ax
     assert ax.get_title() == f"K = 10, b = 3: {Trellis(10, 3).n_edges} edges"
-    assert not any(to_hex(patch.get_edgecolor()) == _PATH for patch in ax.patches)
-    assert not any(to_hex(line.get_markerfacecolor()) == _PATH for line in ax.lines)
+    assert not any(to_hex(patch.get_edgecolor()) == PATH for patch in ax.patches)
+    assert not any(to_hex(line.get_markerfacecolor()) == PATH for line in ax.lines)
 
 
 def test_refuses_what_cannot_be_seen():

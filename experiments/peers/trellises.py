@@ -9,7 +9,6 @@ import numpy as np
 
 from peers.system import IntArray, System
 from xtrellis import LTLSClassifier, TrellisClassifier, TrellisEnsemble, load_model
-from xtrellis.learning import held_out_threshold
 
 
 class Trellis(System):
@@ -53,8 +52,8 @@ class Pruned(Default):
 
     def train(self, inputs: Any, y: IntArray, work: Path, seed: int) -> None:
         estimator = self.estimator(len(np.unique(y)), seed)
-        threshold = held_out_threshold(estimator, inputs, y, 0.005, random_state=seed)
-        self.model = estimator.fit(inputs, y).prune(threshold=threshold)
+        estimator.fit(inputs, y)
+        self.model = estimator.prune(inputs, y, max_drop=0.005, validation_fraction=0.1)
 
 
 class Ensemble(Trellis):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 Float32Array = npt.NDArray[np.float32]
+Float64Array = npt.NDArray[np.float64]
 FloatArray = npt.NDArray[np.floating[Any]]
 
 
@@ -28,6 +29,21 @@ def canonical_csr(X: Any) -> Any:
     result.data, result.indices, result.indptr = parts
     result.has_canonical_format = True
     return result
+
+
+def class_sums(X: Any, y_encoded: IntArray, n_classes: int) -> Any:
+    """Sum of the rows of each class, (n_classes, n_features) CSR of float32.
+
+    >>> class_sums(np.array([[1.0, 2.0], [0.0, 5.0], [3.0, 0.0]]), np.array([1, 0, 1]), 2).toarray()
+    array([[0., 5.],
+           [4., 2.]], dtype=float32)
+    """
+    from scipy import sparse
+
+    n_rows = len(y_encoded)
+    shape, ones = (n_classes, n_rows), np.ones(n_rows, X.dtype)
+    belongs = sparse.csr_matrix((ones, (y_encoded, np.arange(n_rows))), shape)
+    return sparse.csr_matrix(belongs @ X, dtype=np.float32)
 
 
 def occurring_columns(

@@ -6,8 +6,7 @@ Estimators check what they are given and hand it to their :class:`TrellisModel`,
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,33 +15,30 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ._arrays import Float32Array, IntArray, SparseRows, canonical_csr
-from ._changing import built_aside
 from ._checks import (
     check_jobs,
-    check_pruning,
     check_shape,
     clamped_k,
-    encoded_labels,
     known_labels,
-    row_weights,
 )
 from .answers import AnswersMixin, answered, check_otherwise, checked_row
 from .decoding.losses import DecodingLoss
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
-from .learning.pruning import Pruning, prune_together
+from .learning.pruning import Pruning
 from .learning.training import History
 from .model.model_file import SavableMixin
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
+from .prunable import PrunableRowsMixin
 from .selection import diagnostics
-from .sets import sets_of, with_sets
+from .sets import sets_of
 
 # ---------------------------------------------------------------------- estimators
 
 
-class RowClassifier(AnswersMixin, SavableMixin, ClassifierMixin, BaseEstimator):
+class RowClassifier(PrunableRowsMixin, AnswersMixin, SavableMixin, ClassifierMixin, BaseEstimator):
     """Base of all estimators that take rows of features."""
 
     def _checked_rows(self, X: Any) -> tuple[Self, Any]:
@@ -69,7 +65,6 @@ class TrellisPredictor(RowClassifier):
 
     model_: TrellisModel
     n_features_in_: int
-    pruning_: Pruning
     _online: Any
     n_jobs: int | None
 
@@ -98,6 +93,13 @@ class TrellisPredictor(RowClassifier):
 
     def _models(self) -> list[TrellisModel]:
         return [self.model_]
+
+    def _set_models(self, models: Sequence[TrellisModel]) -> None:
+        (self.model_,) = models
+        self._online = None  # states of online learners belong to the weights that were
+
+    def _classify(self, models: Sequence[TrellisModel], rows: Any) -> IntArray:
+        return models[0].classify(rows, self.n_jobs)
 
     # ------------------------------------------------------------------ parts of the model
 
@@ -263,78 +265,6 @@ class TrellisPredictor(RowClassifier):
         scores = self.predict_log_proba(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    # ------------------------------------------------------------------ a smaller model
-
-    def prune(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        max_drop: float = 0.01,
-        threshold: float | None = None,
-        bits: int = 8,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Set small weights to zero and store the others sparsely; Section 6.2 of the paper.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            Validation rows: rows that the model was not trained on.
-        max_drop : float, default=0.01
-            Accuracy on these rows that may be lost; 0.01 is one point.
-        threshold : float, default=None
-            Prune weights of at most this size, instead of searching for the largest threshold that
-            loses no more than ``max_drop``. Validation rows, if given, are then only used to
-            measure the accuracy.
-        bits : {8, 32}, default=8
-            Bits of each weight in the model file: 8 rounds the weights.
-
-        Returns
-        -------
-        self
-            ``pruning_`` describes what was done.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from xtrellis import TrellisClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> clf = TrellisClassifier(random_state=0).fit(X[:1200] / 16, y[:1200])
-        >>> clf.prune(X[1200:] / 16, y[1200:], max_drop=0.02).pruning_.n_after < 400
-        True
-        """
-        check_is_fitted(self)
-        check_pruning(max_drop, threshold, bits)
-        with built_aside(self) as new:
-            new._prune(X, y, max_drop, threshold, bits, sample_weight)
-        return self
-
-    def _prune(
-        self,
-        X: Any,
-        y: Any,
-        max_drop: float,
-        threshold: float | None,
-        bits: int,
-        sample_weight: Any,
-    ) -> None:
-        model, accuracy, rows = self.model_, None, None
-        if X is not None and y is not None:
-            _, rows = self._checked_rows(X)
-            share_right = accuracy_on(model.classes, rows, y, sample_weight)
-
-            def accuracy(weights: list[EdgeWeights]) -> float:
-                return share_right(replace(model, weights=weights[0]).classify(rows, self.n_jobs))
-
-        (weights,), self.pruning_ = prune_together(
-            [model.weights], accuracy, max_drop, threshold, bits
-        )
-        self.model_ = replace(model, weights=weights)
-        if rows is not None and model.conformal is not None:
-            self.model_ = _with_new_sets(self.model_, rows, np.asarray(y), sample_weight)
-        self._online = None  # states of online learners belong to the weights that were
-
     # ------------------------------------------------------------------ diagnostics
 
     def diagnose(self, X: Any, y: Any, loss: Any = "squared_hinge") -> diagnostics.Diagnosis:
@@ -355,29 +285,6 @@ class TrellisPredictor(RowClassifier):
         paths = model.assignment.path_of_class[known_labels(model.classes, y)]
         margins = model.margin_batches(rows)
         return diagnostics.diagnose(model.trellis, model.weights, margins, paths, loss, model.code)
-
-
-def _with_new_sets(
-    model: TrellisModel, rows: Any, y: npt.NDArray[Any], sample_weight: Any
-) -> TrellisModel:
-    """The model with sets calibrated once more, on rows of known classes, if they are enough."""
-    encoded, weights = encoded_labels(model.classes, y), row_weights(sample_weight, len(y))
-    known = (encoded >= 0) & (weights > 0)
-    new = with_sets(model, canonical_csr(rows[known]), encoded[known], weights[known])
-    return model if new.conformal is None else new
-
-
-def accuracy_on(
-    classes: npt.NDArray[Any], rows: Any, y: Any, sample_weight: Any
-) -> Callable[[IntArray], float]:
-    """Share of labelled rows that are right, as a function of the predicted class numbers."""
-    y = np.asarray(y)
-    check_consistent_length(rows, y)
-    truth = encoded_labels(classes, y)  # a label never seen, -1, is never right
-    weights = row_weights(sample_weight, rows.shape[0])
-    if not weights.any():
-        raise ValueError("sample_weight is zero for every row: no row is left to measure on")
-    return lambda encoded: float(np.average(encoded == truth, weights=weights))
 
 
 def check_feature_names(estimator: Any) -> None:

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .graph.assignment import PathAssignment
+from .graph.assignment import (
+    PathAssignment,
+    given_assignment,
+    random_assignment,
+    similarity_assignment,
+)
+from .graph.similarity import Order
 from .graph.trellis import Trellis
-from .held_out import calibrated, prunes_automatically, uncalibrated, with_fitted_loss
+from .held_out import calibrated, floor_of, uncalibrated, with_fitted_loss
 from .learning.learners import Learner, LinearSVM
 from .learning.rows import TrainingRows, hold_out_rows, prepare_rows
 from .learning.training import Report, TrainedEdges, train_before, train_edges
@@ -44,7 +50,25 @@ _ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
 _MANY_ROWS = 20_000  # settings are tried on no more, nor on more values than
 _MANY_VALUES = 1_000_000
 _ROUGH = 2  # times the tolerance, for trials
-_FLOOR = 0.01  # of a block's largest weight: smaller ones are dropped when the block is finished
+
+
+def assign_paths(
+    estimator: TrellisClassifier,
+    trellis: Trellis,
+    data: LabelledRows,
+    rng: np.random.RandomState,
+    order: Order = "by_rarity",
+) -> PathAssignment:
+    """Assignment of classes to paths, as the parameter says."""
+    n_classes = len(data.classes)
+    if not isinstance(estimator.assignment, str):
+        return given_assignment(trellis, estimator.assignment, n_classes)
+    if estimator.assignment == "random":
+        return random_assignment(trellis, rng, n_classes)
+    path_order: Any = "depth_first" if estimator.training == "local" else "exit_first"
+    return similarity_assignment(
+        trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order, n_classes
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +93,7 @@ class Engine:
     @property
     def floor(self) -> float:
         """Share of a block's largest weight below which weights are dropped at once."""
-        return _FLOOR if prunes_automatically(self.estimator) and self.held_out.any() else 0.0
+        return floor_of(self.estimator) if self.held_out.any() else 0.0
 
     @property
     def orders(self) -> tuple[Any, ...]:
@@ -88,8 +112,6 @@ class Engine:
 
     def assignment(self, order: Any) -> PathAssignment:
         """Which class is which path."""
-        from .fitting import assign_paths
-
         if order not in self.assignments:
             # Rows held out must not influence which classes are neighbours of theirs, either.
             inside = self.data[~self.held_out]
@@ -109,15 +131,15 @@ class Engine:
         is then as in the whole. (Of classes taken at random, other settings are the best.)
         """
         y_encoded, n_classes = self.data.y_encoded, self.trellis.n_classes
-        share = min(_MANY_ROWS / len(y_encoded), _MANY_VALUES / max(self.data.X.nnz, 1))
-        if share >= 1 or len(self.orders) == 1:
+        part = min(_MANY_ROWS / len(y_encoded), _MANY_VALUES / max(self.data.X.nnz, 1))
+        if part >= 1 or len(self.orders) == 1:
             return self
         by_path = np.argsort(self.assignment(self.orders[0]).path_of_class)
         runs = np.array_split(by_path, self.trellis.slice_width)
         order = np.random.RandomState(self.seed).permutation(len(runs))
         by_run = np.concatenate([runs[i] for i in order])
         n_rows = np.cumsum(np.bincount(y_encoded, minlength=n_classes)[by_run])
-        classes = np.sort(by_run[: max(2, np.searchsorted(n_rows, share * len(y_encoded)))])
+        classes = np.sort(by_run[: max(2, np.searchsorted(n_rows, part * len(y_encoded)))])
         new_number = np.full(n_classes, -1)
         new_number[classes] = np.arange(len(classes))
         taken = new_number[y_encoded] >= 0
@@ -126,8 +148,7 @@ class Engine:
             rows, y_encoded=new_number[rows.y_encoded], classes=self.data.classes[classes]
         )
         rng = np.random.RandomState(self.seed)
-        share = self.estimator.calibration
-        held_out = hold_out_rows(rows.y_encoded, share, rng, rows.may_hold_out)
+        held_out = hold_out_rows(rows.y_encoded, self.estimator.calibration, rng, rows.may_hold_out)
         trellis = Trellis(len(classes), default_slice_width(len(classes)))
         if self.estimator.slice_width is not None:
             trellis = Trellis(len(classes), min(self.trellis.slice_width, len(classes)))
@@ -208,10 +229,8 @@ class Contest:
 
     def selection(self) -> Selection:
         """What was chosen, and all that was tried."""
-        best, trellis = self.best.trial, self.best.engine.trellis
-        return Selection(
-            best.order, best.C, best.slice_width, trellis.n_classes, tuple(self.trials)
-        )
+        best, n_classes = self.best.trial, len(self.best.engine.data.classes)
+        return Selection(best.order, best.C, best.slice_width, n_classes, tuple(self.trials))
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,16 +295,18 @@ def _climb(contest: Contest) -> None:
 
 
 def _widen(contest: Contest, engine: Engine) -> None:
-    """Take wider slices where held-out rows clearly gain: four times as wide, if twice do not."""
+    """Take wider slices where held-out rows clearly gain.
+
+    Four times the width is tried even if twice the width was not worth it.
+    """
     for width in engine.wider:
         narrow = contest.best
         wide = engine.with_trellis(Trellis(engine.trellis.n_classes, width))
         order, C = narrow.trial.order, narrow.trial.C
         trial = contest.enter(wide, wide.assignment(order), order, C)
-        if not is_worth_it(trial, narrow.trial, contest.n_rows):
-            contest.left = [narrow]
-            continue
-        contest.left = [each for each in contest.left if each.engine is wide]
+        # One that is worth it is more accurate, so it was kept, as the last one.
+        better = is_worth_it(trial, narrow.trial, contest.n_rows)
+        contest.left = [contest.left[-1] if better else narrow]
 
 
 def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -> Candidate:

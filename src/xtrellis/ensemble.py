@@ -23,27 +23,18 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._arrays import Float32Array, IntArray, SparseRows, canonical_csr
+from ._arrays import Float32Array, Float64Array, IntArray, SparseRows, canonical_csr
 from ._changing import built_aside
-from ._checks import check_integer, check_jobs, check_pruning, clamped_k
+from ._checks import check_integer, check_jobs, clamped_k
 from ._memory import empty_table
 from ._nested import DefaultEstimatorMixin
 from ._threads import in_threads
 from .answers import answered, check_otherwise, checked_row
-from .base import (
-    RowClassifier,
-    TrellisPredictor,
-    accuracy_on,
-    check_feature_names,
-)
+from .base import RowClassifier, TrellisPredictor, check_feature_names
 from .classifier import TrellisClassifier
 from .learning.checkpoint import emptying_later, in_subfolder
-from .learning.pruning import Pruning, prune_together
-from .model.weights import EdgeWeights
 from .prediction import TrellisModel
 from .votes import Votes, best_of_mean, votes_of
-
-Floats = npt.NDArray[np.float64]
 
 _ROWS = 4096  # that are predicted together
 
@@ -92,7 +83,6 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     classes_: npt.NDArray[Any]
     estimators_: list[TrellisPredictor]
     n_features_in_: int
-    pruning_: Pruning
 
     _saved: ClassVar[dict[str, Any]] = {
         "n_features_in_": int,
@@ -126,7 +116,8 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    _nested = "estimator"  # the parameter whose own parameters can be set even if it is None
+    # The parameter whose own parameters can be set even if it is None, and what None stands for.
+    _nested, _default = "estimator", TrellisClassifier
 
     # ------------------------------------------------------------------ training
 
@@ -157,7 +148,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     def _new_members(self) -> list[Any]:
         """Clones of the estimator, each with a seed of its own."""
         check_integer("n_estimators", self.n_estimators, 1)
-        estimator = TrellisClassifier() if self.estimator is None else self.estimator
+        estimator = self._default() if self.estimator is None else self.estimator
         if not isinstance(estimator, TrellisPredictor):
             raise TypeError(
                 f"estimator must be a TrellisClassifier or an LTLSClassifier, got {estimator!r}"
@@ -222,7 +213,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
             "use one trellis, such as estimators_[0]"
         )
 
-    def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Floats]:
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Float64Array]:
         """The k best classes of each row, best first, and their mean probabilities.
 
         If there are fewer than k classes, all of them are returned.
@@ -237,7 +228,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         encoded, probabilities = now._best(now._models(), rows, k)
         return now.classes_[encoded], probabilities
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Float64Array:
         """Mean probabilities of all K classes, (n_samples, n_classes)."""
         now, rows = self._checked_rows(X)
         table = empty_table(rows.shape[0], len(now.classes_))
@@ -253,19 +244,24 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         now._by_parts(now._models(), rows, fill)
         return table
 
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: Any) -> Float64Array:
         """Logarithms of the mean probabilities of all K classes."""
         table = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             return np.log(table, out=table)
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Any) -> Float64Array:
         """Logarithms of the mean probabilities; of two classes, the log-odds of the second."""
         scores = self.predict_log_proba(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _models(self) -> list[TrellisModel]:
         return [member.model_ for member in self.estimators_]
+
+    def _set_models(self, models: Sequence[TrellisModel]) -> None:
+        self.estimators_ = [copy.copy(member) for member in self.estimators_]
+        for member, model in zip(self.estimators_, models, strict=True):
+            member.model_ = model
 
     def _classify(self, models: Sequence[TrellisModel], rows: Any) -> IntArray:
         """Numbers of the best classes of checked rows.
@@ -280,7 +276,9 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
             best[0, unsure] = self._best(models, canonical_csr(rows[unsure]), 1)[0][:, 0]
         return best[0]
 
-    def _best(self, models: Sequence[TrellisModel], rows: Any, k: int) -> tuple[IntArray, Floats]:
+    def _best(
+        self, models: Sequence[TrellisModel], rows: Any, k: int
+    ) -> tuple[IntArray, Float64Array]:
         """The k best classes of checked rows, and their mean probabilities."""
         encoded = np.empty((rows.shape[0], k), np.int64)
         probabilities = np.empty((rows.shape[0], k))
@@ -306,47 +304,3 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
 
         n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
         in_threads(of_part, pairwise(cuts), n_jobs)
-
-    # ------------------------------------------------------------------ a smaller model
-
-    def prune(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        max_drop: float = 0.01,
-        threshold: float | None = None,
-        bits: int = 8,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Set small weights of all trellises to zero, at one threshold for all.
-
-        Parameters are those of :meth:`TrellisClassifier.prune`; accuracies, and what may be lost
-        of them, are those of the ensemble.
-        """
-        check_is_fitted(self)
-        check_pruning(max_drop, threshold, bits)
-        with built_aside(self) as new:
-            models, accuracy = new._models(), None
-            if X is not None and y is not None:
-                _, rows = new._checked_rows(X)
-                share_right = accuracy_on(new.classes_, rows, y, sample_weight)
-
-                def accuracy(weights: list[EdgeWeights]) -> float:
-                    return share_right(new._classify(_with_weights(models, weights), rows))
-
-            weights, new.pruning_ = prune_together(
-                [model.weights for model in models], accuracy, max_drop, threshold, bits
-            )
-            new.estimators_ = [copy.copy(member) for member in new.estimators_]
-            pruned = _with_weights(models, weights)
-            for member, model in zip(new.estimators_, pruned, strict=True):
-                member.model_ = model
-        return self
-
-
-def _with_weights(
-    models: Sequence[TrellisModel], weights: Sequence[EdgeWeights]
-) -> list[TrellisModel]:
-    """The same models with other weights."""
-    return [replace(model, weights=own) for model, own in zip(models, weights, strict=True)]

@@ -33,16 +33,9 @@ from ._checks import (
     weighted,
 )
 from ._progress import training_progress
-from .choosing import Engine, choose_settings
+from .choosing import Engine, assign_paths, choose_settings
 from .decoding.losses import get_loss
 from .decoding.reranking import centroids_of
-from .graph.assignment import (
-    PathAssignment,
-    given_assignment,
-    random_assignment,
-    similarity_assignment,
-)
-from .graph.similarity import Order
 from .graph.trellis import Trellis
 from .held_out import (
     calibrated,
@@ -269,25 +262,6 @@ def trellis_for(estimator: TrellisClassifier, n_classes: int) -> Trellis:
     if estimator.slice_width is None:
         return Trellis(n_classes, default_slice_width(n_classes))
     return Trellis(n_classes, min(int(estimator.slice_width), n_classes))
-
-
-def assign_paths(
-    estimator: TrellisClassifier,
-    trellis: Trellis,
-    data: LabelledRows,
-    rng: np.random.RandomState,
-    order: Order = "by_rarity",
-) -> PathAssignment:
-    """Assignment of classes to paths, as the parameter says."""
-    n_classes = len(data.classes)
-    if not isinstance(estimator.assignment, str):
-        return given_assignment(trellis, estimator.assignment, n_classes)
-    if estimator.assignment == "random":
-        return random_assignment(trellis, rng, n_classes)
-    path_order: Any = "depth_first" if estimator.training == "local" else "exit_first"
-    return similarity_assignment(
-        trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order, n_classes
-    )
 
 
 def _train_and_calibrate(

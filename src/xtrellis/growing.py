@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ._arrays import IntArray, canonical_csr
+from ._arrays import Float32Array, IntArray, canonical_csr, class_sums
 from ._changing import built_aside
 from ._checks import encoded_labels, known_labels
 from .decoding.reranking import centroids_of
 from .fitting import LabelledRows, check_settings, class_sizes, labelled_rows
 from .graph.assignment import PathAssignment
-from .held_out import prunes_automatically, stored
+from .held_out import floor_of, stored
 from .learning.learners import Learner, LinearSVM
 from .learning.retraining import Vertex, retrain
 from .learning.rows import merge_rows, prepare_rows
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .classifier import TrellisClassifier
 
 _FIRST, _MOST = 64, 4_096  # best paths that are looked at for a free one
-_FLOOR = 0.01  # of a block's largest weight, as in ``choosing``
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,15 +142,15 @@ def _centroids(X: Any, y_encoded: IntArray, n_classes: int) -> Any:
     """Sums of the rows of each class, as long as its rows are on average."""
     from scipy import sparse
 
-    belongs = sparse.csr_matrix(
-        (np.ones(len(y_encoded), np.float32), (y_encoded, np.arange(len(y_encoded)))),
-        (n_classes, len(y_encoded)),
-    )
-    sums = sparse.csr_matrix(belongs @ X)
-    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    wanted = belongs @ lengths / np.maximum(np.bincount(y_encoded, minlength=n_classes), 1)
-    own = np.sqrt(np.asarray(sums.multiply(sums).sum(axis=1)).ravel())
-    return sparse.diags_array(wanted / np.maximum(own, 1e-30)) @ sums
+    sums = class_sums(X, y_encoded, n_classes)
+    counts = np.bincount(y_encoded, minlength=n_classes)
+    wanted = np.bincount(y_encoded, _lengths(X), n_classes) / np.maximum(counts, 1)
+    return sparse.diags_array(wanted / np.maximum(_lengths(sums), 1e-30)) @ sums
+
+
+def _lengths(X: Any) -> Float32Array:
+    """Euclidean length of each row."""
+    return np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
 
 
 # ---------------------------------------------------------------------- weights
@@ -188,10 +187,9 @@ def with_classes(
     vertices: set[Vertex] = {(-1, 0)}
     for place, column in enumerate(trellis.path_vertices(paths).T):
         vertices |= {(place, int(vertex)) for vertex in column[column >= 0]}
-    floor = _FLOOR if prunes_automatically(estimator) else 0.0
-    settings = learner, estimator.epochs, estimator.n_jobs, seed, floor
+    drop = floor_of(estimator), _threshold_of(estimator)
+    settings = learner, estimator.epochs, estimator.n_jobs, seed, *drop
     retrained, n_blocks = retrain(trellis, model.weights, rows, vertices, *settings)
-    retrained = retrained.above(_least(model.weights.values))
     grown = replace(grown, weights=stored(estimator, retrained), class_sizes=class_sizes(data))
     if grown.centroids is not None:
         fresh = centroids_of(data.X, data.y_encoded, grown.n_classes)
@@ -199,10 +197,10 @@ def with_classes(
     return grown, Added(new, paths, sorted(vertices), n_blocks)
 
 
-def _least(values: npt.NDArray[np.float32]) -> float:
-    """The threshold that weights were pruned at, as far as the smallest of them tells."""
-    sizes = np.abs(values[values != 0])
-    return float(np.nextafter(sizes.min(), np.float32(0))) if len(sizes) else 0.0
+def _threshold_of(estimator: TrellisClassifier) -> float:
+    """The size up to which weights were dropped, in ``fit`` or by ``prune`` afterwards."""
+    in_fit = getattr(estimator, "prune_threshold_", 0.0)
+    return max(in_fit, estimator.pruning_.threshold) if hasattr(estimator, "pruning_") else in_fit
 
 
 # ---------------------------------------------------------------------- estimators

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .fitting import LabelledRows
 
 _TEMPERATURE_SAMPLE = 1_000  # of them, where the margins of all edges are needed
+_FLOOR = 0.01  # of a block's largest weight: where a threshold is found later, it is higher
 _PRUNING_LOSS = 0.001  # accuracy on held-out rows that the automatic threshold may cost
 
 
@@ -133,6 +134,11 @@ def with_sets(model: TrellisModel, data: LabelledRows, n_jobs: int | None = None
 def prunes_automatically(estimator: TrellisClassifier) -> bool:
     """Whether the threshold below which weights are dropped is found on held-out rows."""
     return isinstance(estimator.prune_threshold, str)
+
+
+def floor_of(estimator: TrellisClassifier) -> float:
+    """Share of a block's largest weight below which weights are dropped when it is finished."""
+    return _FLOOR if prunes_automatically(estimator) else 0.0
 
 
 def stored(estimator: TrellisClassifier, weights: EdgeWeights) -> EdgeWeights:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import Float32Array, IntArray, SparseRows, canonical_csr
+from ._arrays import Float32Array, Float64Array, IntArray, SparseRows, canonical_csr
 from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
@@ -39,8 +39,6 @@ from .graph.codebook import Code
 from .graph.trellis import Trellis
 from .model.packed_arrays import Counts
 from .model.weights import EdgeWeights
-
-Floats = npt.NDArray[np.float64]
 
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
 TOO_LARGE = "margins must be finite: the weights or the rows are too large"
@@ -199,11 +197,11 @@ class TrellisModel:
         """Whether paths are found from the margins of a few vertices; see ``kernels.lazy``."""
         return self.code == "local" and is_bounded(self.loss) and not self.weights.nonlinear
 
-    def k_best(self, X: Any, k: int) -> tuple[IntArray, Floats, Floats]:
+    def k_best(self, X: Any, k: int) -> tuple[IntArray, Float64Array, Float64Array]:
         """The k best paths of each row, their costs, and their logs as products of softmaxes."""
         return self._search(X, k)[:3]
 
-    def ranked(self, X: Any, k: int) -> tuple[IntArray, Floats, Floats]:
+    def ranked(self, X: Any, k: int) -> tuple[IntArray, Float64Array, Float64Array]:
         """The same, the best of them re-ranked if there are centroids."""
         if self.centroids is None:
             return self.k_best(X, k)
@@ -302,7 +300,7 @@ class TrellisModel:
 
     # ------------------------------------------------------------------ probabilities
 
-    def top_k(self, X: Any, k: int, n_jobs: int | None = None) -> tuple[IntArray, Floats]:
+    def top_k(self, X: Any, k: int, n_jobs: int | None = None) -> tuple[IntArray, Float64Array]:
         """Numbers of the k best classes of each row, best first, and their log-probabilities."""
         n_rows = X.shape[0]
         paths, log_p = np.empty((n_rows, k), np.int64), np.empty((n_rows, k))
@@ -318,12 +316,12 @@ class TrellisModel:
         in_threads(fill, pairwise(cuts), n_jobs)
         return self.assignment.class_of_path[paths], log_p
 
-    def best_labels(self, X: Any, k: int) -> tuple[npt.NDArray[Any], Floats]:
+    def best_labels(self, X: Any, k: int) -> tuple[npt.NDArray[Any], Float64Array]:
         """Labels of the k best classes of each row, best first, and their probabilities."""
         encoded, log_p = self.top_k(X, min(k, self.n_classes))
         return self.classes[encoded], np.exp(log_p, out=log_p)
 
-    def _best_few(self, X: Any, k: int) -> tuple[IntArray, Floats]:
+    def _best_few(self, X: Any, k: int) -> tuple[IntArray, Float64Array]:
         """Best paths and their log-probabilities, from a few vertices."""
         assert isinstance(self.calibration, BestPaths)
         paths, costs, logs = self.ranked(X, max(k, min(N_BEST, self.n_classes)))
@@ -334,7 +332,7 @@ class TrellisModel:
             log_p = np.take_along_axis(log_p, order, axis=1)
         return paths[:, :k], log_p[:, :k]
 
-    def best_of_all(self, X: Any, k: int) -> tuple[IntArray, Floats]:
+    def best_of_all(self, X: Any, k: int) -> tuple[IntArray, Float64Array]:
         """Best paths and their log-probabilities, from the margins of all edges."""
         assert isinstance(self.calibration, Tempered)
         margins = self.weights.margins(self._as_learners_take(X))
@@ -352,7 +350,7 @@ class TrellisModel:
         hits = best == y_encoded[:, np.newaxis]
         return float(np.average(losses_in_bits(log_p, hits, self.n_classes), weights=sample_weight))
 
-    def log_probabilities(self, X: Any) -> Floats:
+    def log_probabilities(self, X: Any) -> Float64Array:
         """Log-probabilities of all classes, (n, n_classes)."""
         table = empty_table(X.shape[0], self.n_classes)
         start = 0
@@ -367,7 +365,7 @@ class TrellisModel:
                 table[rows] = log_probabilities(self.trellis, costs, every)
         return table
 
-    def _fill_from_best(self, X: Any, table: Floats) -> None:
+    def _fill_from_best(self, X: Any, table: Float64Array) -> None:
         """Log-probabilities of all classes: the best by their costs, the others share the rest."""
         assert isinstance(self.calibration, BestPaths)
         n_best = min(N_BEST, self.n_classes)

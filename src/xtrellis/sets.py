@@ -10,17 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ._arrays import IntArray, canonical_csr
+from ._arrays import Float64Array, IntArray, canonical_csr
 from ._threads import in_threads, thread_count
 from .decoding.calibration import path_costs
 from .decoding.confidence import N_BEST, BestPaths
 from .decoding.conformal import conformal_of, sets_above, true_scores
 from .decoding.paths import checked_costs, log_probabilities
 from .prediction import TrellisModel
-
-Floats = npt.NDArray[np.float64]
 
 _SAMPLE = 2_000  # rows that sets are calibrated on: of some, the true class comes late
 
@@ -48,7 +45,7 @@ def with_sets(
         X, y_encoded = canonical_csr(X[some]), y_encoded[some]
         sample_weight = np.asarray(sample_weight)[some]
 
-    def score(rows: IntArray) -> Floats:
+    def score(rows: IntArray) -> Float64Array:
         return class_scores(model, canonical_csr(X[rows]), y_encoded[rows])
 
     scores = true_scores(_finder(model, X, n_jobs), score, y_encoded, model.n_classes)
@@ -58,7 +55,7 @@ def with_sets(
 def _finder(model: TrellisModel, X: Any, n_jobs: int | None = None) -> Any:
     """Function that lists the k best classes of some rows, and their scores."""
 
-    def find(rows: IntArray, k: int) -> tuple[IntArray, Floats]:
+    def find(rows: IntArray, k: int) -> tuple[IntArray, Float64Array]:
         cuts = np.linspace(0, len(rows), min(4 * thread_count(n_jobs), len(rows)) + 1)
         parts = in_threads(
             lambda cut: scored(model, canonical_csr(X[rows[cut[0] : cut[1]]]), k),
@@ -72,7 +69,7 @@ def _finder(model: TrellisModel, X: Any, n_jobs: int | None = None) -> Any:
     return find
 
 
-def scored(model: TrellisModel, X: Any, k: int) -> tuple[IntArray, Floats]:
+def scored(model: TrellisModel, X: Any, k: int) -> tuple[IntArray, Float64Array]:
     """Numbers of the k best classes of each row, and scores: the logs of their probabilities.
 
     Scores never rise from one class to the next, and do not depend on k; so behind the fifth
@@ -88,7 +85,7 @@ def scored(model: TrellisModel, X: Any, k: int) -> tuple[IntArray, Floats]:
     return model.assignment.class_of_path[paths[:, :k]], scores[:, :k]
 
 
-def class_scores(model: TrellisModel, X: Any, y_encoded: IntArray) -> Floats:
+def class_scores(model: TrellisModel, X: Any, y_encoded: IntArray) -> Float64Array:
     """The score of one given class per row, but for re-ranking, without listing any others."""
     paths = model.assignment.path_of_class[y_encoded]
     if isinstance(model.calibration, BestPaths):

@@ -27,13 +27,16 @@ from .data.tables import check_layout
 from .data.terms import Lengths
 from .data.text_features import FEW_TEXTS, TextFeatures, checked_texts, is_range
 from .model.model_file import SavableMixin
+from .prunable import PrunableMixin
 
 if TYPE_CHECKING:
     from .ensemble import TrellisEnsemble
     from .explanation import Explanation
 
 
-class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin, BaseEstimator):
+class TrellisTextClassifier(
+    DefaultEstimatorMixin, PrunableMixin, SavableMixin, ClassifierMixin, BaseEstimator
+):
     """Classifier of texts: TF-IDF features and a trellis classifier in one.
 
     Parameters
@@ -99,7 +102,8 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         self.min_df = min_df
         self.hash_size = hash_size
 
-    _nested = "classifier"  # the parameter whose own parameters can be set even if it is None
+    # The parameter whose own parameters can be set even if it is None, and what None stands for.
+    _nested, _default = "classifier", TrellisClassifier
 
     # ------------------------------------------------------------------ training
 
@@ -190,7 +194,7 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
         return TextFeatures(self.words, self.characters, hash_size)
 
     def _new_classifier(self) -> Any:
-        return TrellisClassifier() if self.classifier is None else clone(self.classifier)
+        return self._default() if self.classifier is None else clone(self.classifier)
 
     # ------------------------------------------------------------------ prediction
 
@@ -297,11 +301,9 @@ class TrellisTextClassifier(DefaultEstimatorMixin, SavableMixin, ClassifierMixin
 
     # ------------------------------------------------------------------ smaller, and in a file
 
-    def prune(self, X: Any = None, y: Any = None, **options: Any) -> Self:
-        """Set small weights to zero; see :meth:`TrellisClassifier.prune`."""
-        rows = None if X is None else self.transform(X)
-        self._fitted().prune(rows, y, **options)
-        return self
+    def _prune(self, X: Any, y: Any, *settings: Any) -> None:
+        self.classifier_ = copy.copy(self.classifier_)
+        self.classifier_._prune(None if X is None else self.transform(X), y, *settings)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,21 +10,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ._arrays import IntArray
+from ._arrays import Float64Array, IntArray
 from .decoding.confidence import N_BEST
 from .prediction import TrellisModel
-
-Floats = npt.NDArray[np.float64]
 
 
 class Votes(NamedTuple):
     """What a trellis says of some rows."""
 
     classes: IntArray  # (n_rows, n_best): numbers of the best classes
-    probabilities: Floats  # (n_rows, n_best)
-    others: Floats  # (n_rows,): probability of each class that is not named
+    probabilities: Float64Array  # (n_rows, n_best)
+    others: Float64Array  # (n_rows,): probability of each class that is not named
 
 
 def votes_of(model: TrellisModel, rows: Any) -> Votes:
@@ -36,7 +33,7 @@ def votes_of(model: TrellisModel, rows: Any) -> Votes:
     return Votes(classes, probabilities, left / max(model.n_classes - n_best, 1))
 
 
-def best_of_mean(votes: Sequence[Votes], n_classes: int, k: int) -> tuple[IntArray, Floats]:
+def best_of_mean(votes: Sequence[Votes], n_classes: int, k: int) -> tuple[IntArray, Float64Array]:
     """The k classes of the largest mean probability, the first of equal ones first."""
     named = np.concatenate([vote.classes for vote in votes], axis=1)
     total = np.zeros(named.shape)
@@ -55,13 +52,21 @@ def best_of_mean(votes: Sequence[Votes], n_classes: int, k: int) -> tuple[IntArr
 
 
 def _best_with_others(
-    votes: Sequence[Votes], named: IntArray, total: Floats, n_classes: int, k: int
-) -> tuple[IntArray, Floats]:
-    """The same where classes that no trellis has named may be among the k best."""
+    votes: Sequence[Votes], named: IntArray, total: Float64Array, n_classes: int, k: int
+) -> tuple[IntArray, Float64Array]:
+    """The same where classes that no trellis has named may be among the k best.
+
+    These have all the same probability: of them only the first k can be among the best, and of the
+    first classes at most as many are named as there are names.
+    """
+    first = np.arange(min(n_classes, named.shape[1] + k))
+    others = np.sum([vote.others for vote in votes], axis=0)
     found, sums = np.empty((len(named), k), np.int64), np.empty((len(named), k))
     for i in range(len(named)):
-        scores = np.full(n_classes, sum(vote.others[i] for vote in votes))
-        scores[named[i]] = total[i]
-        found[i] = np.argsort(-scores, kind="stable")[:k]
-        sums[i] = scores[found[i]]
+        own, at = np.unique(named[i], return_index=True)
+        rest = np.setdiff1d(first, own, assume_unique=True)
+        candidates = np.concatenate([own, rest])
+        scores = np.concatenate([total[i, at], np.full(len(rest), others[i])])
+        best = np.lexsort((candidates, -scores))[:k]
+        found[i], sums[i] = candidates[best], scores[best]
     return found, sums / len(votes)

@@ -17,8 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from clusters import bits
 from samples import topics
 from xtrellis import TrellisClassifier, TrellisEnsemble, load_model
-from xtrellis.learning import LinearSVM, held_out_threshold
-from xtrellis.learning.checkpoint import emptying_later
+from xtrellis.learning import LinearSVM
+from xtrellis.learning.checkpoint import _difference, emptying_later
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -168,9 +168,8 @@ def test_trainings_of_several_parts_have_folders_of_their_own(rows, tmp_path):
     np.testing.assert_array_equal(ensemble.predict_proba(rows[0]), plain.predict_proba(rows[0]))
     model = TrellisClassifier(5, random_state=0, checkpoint=folder)
     with emptying_later():
-        held_out_threshold(model, *rows, random_state=0)
+        model.fit(*rows).prune(*rows, validation_fraction=0.1)
         assert list((folder / "threshold").glob("*.block"))
-        model.fit(*rows)
 
 
 def test_widths_share_a_folder(rows, tmp_path):
@@ -205,6 +204,17 @@ def refusal(model, *rows):
     message = str(caught.value)
     assert "\n" not in message
     return message
+
+
+def test_only_a_setting_that_is_none_is_called_not_set():
+    one, other = (
+        {"version": "1", "rows": "", "settings": {"learner": f"Own(tol=None, C={C})"}}
+        for C in (1, 2)
+    )
+    expected = "learner=Own(tol=None, C=1) there, Own(tol=None, C=2) here"
+    assert _difference(one, other) == expected
+    other = {**one, "settings": {**one["settings"], "epochs": "2"}}
+    assert _difference(one, other) == "epochs=not set there, 2 here"
 
 
 def test_another_trainings_folder_is_refused(rows, stopped):

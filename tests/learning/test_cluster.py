@@ -14,7 +14,7 @@ from samples import topics
 from xtrellis import TrellisClassifier
 from xtrellis.graph import Trellis
 from xtrellis.learning import LinearSVM
-from xtrellis.learning.blocks import block_rows, plan_blocks
+from xtrellis.learning.blocks import Job, block_rows, plan_blocks
 from xtrellis.learning.cluster import check_versions, on_cluster
 from xtrellis.learning.rows import prepare_rows
 from xtrellis.learning.training import BLOCK_BYTES
@@ -55,6 +55,11 @@ def test_workers_train_and_not_this_process(client, tmp_path):
     assert trained == set(worker_pids(client).values())
 
 
+def job_of(function, rows, plans):
+    """A function that takes no settings, for all blocks."""
+    return Job(function, rows, plans, lambda _: ())
+
+
 def test_rows_are_sent_to_each_worker_once(client):
     """All blocks of a worker see the same array; their own rows are found again there."""
 
@@ -63,7 +68,7 @@ def test_rows_are_sent_to_each_worker_once(client):
 
     rows, plans = a_plan()
     assert len(plans) > 4
-    seen = list(on_cluster(client, look, rows, plans, lambda _: (), range(len(plans))))
+    seen = list(on_cluster(client, job_of(look, rows, plans), range(len(plans))))
     assert sorted(index for index, _ in seen) == list(range(len(plans)))
     assert len({(pid, address) for _, (pid, address, _) in seen}) <= 2
     for index, (_, _, members) in seen:
@@ -86,7 +91,7 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
 
 def test_rows_that_no_worker_has_any_more_are_sent_again(client):
     rows, plans = a_plan()
-    results = on_cluster(client, slow_count, rows, plans, lambda _: (), range(len(plans)))
+    results = on_cluster(client, job_of(slow_count, rows, plans), range(len(plans)))
     found = [next(results)]
     for pid in worker_pids(client).values():
         os.kill(pid, signal.SIGKILL)
@@ -114,7 +119,7 @@ def test_errors_of_a_block_reach_the_caller(client):
 
     rows, plans = a_plan()
     with pytest.raises(ValueError, match=r"^no weights for edge \d+$"):
-        list(on_cluster(client, fail, rows, plans, lambda _: (), range(len(plans))))
+        list(on_cluster(client, job_of(fail, rows, plans), range(len(plans))))
 
 
 class OtherVersions:

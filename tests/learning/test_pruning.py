@@ -99,6 +99,24 @@ def test_threshold_alone_needs_no_rows(fitted):
     assert model.pruning_.threshold == 0.1
 
 
+def test_a_share_of_the_training_rows_gives_the_threshold(rows):
+    """Rows of no weight say nothing, neither in training nor about the threshold."""
+    X, y = rows
+    weights = (np.arange(len(y)) % 3 > 0).astype(float)
+    shuffled = np.random.RandomState(1).permutation(len(y))
+    outside, inside = np.sort(shuffled[:300]), np.sort(shuffled[300:])
+    alone = TrellisClassifier(6, random_state=1).fit(X[inside], y[inside], weights[inside])
+    alone.prune(X[outside], y[outside], max_drop=0.02, sample_weight=weights[outside])
+    model = TrellisClassifier(6, random_state=1).fit(X, y, weights)
+    before = model.weights_.n_nonzero
+    model.prune(X, y, max_drop=0.02, validation_fraction=0.2, sample_weight=weights)
+    assert model.pruning_.threshold == alone.pruning_.threshold
+    assert model.weights_.n_nonzero < before
+    plain = TrellisClassifier(6, random_state=1).fit(X, y)
+    plain.prune(X, y, max_drop=0.02, validation_fraction=0.2)
+    assert plain.pruning_.threshold != alone.pruning_.threshold
+
+
 def test_pruned_model_goes_on_learning(rows):
     X, y = rows
     model = TrellisClassifier.paper(4, random_state=0)
@@ -121,6 +139,14 @@ def assert_bad_pruning_is_refused(model, X, y):
         model.prune(X, y[:-1])
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         model.prune(X, y, sample_weight=np.zeros(len(y)))
+    with pytest.raises(ValueError, match="validation_fraction must be"):
+        model.prune(X, y, validation_fraction=1.0)
+    with pytest.raises(ValueError, match="validation_fraction needs the training rows X and y"):
+        model.prune(validation_fraction=0.1)
+    with pytest.raises(ValueError, match="either threshold or validation_fraction"):
+        model.prune(X, y, threshold=0.1, validation_fraction=0.1)
+    with pytest.raises(ValueError, match="too few rows to set some aside"):
+        model.prune(X[:9], y[:9], validation_fraction=0.1)
     with pytest.raises(ValueError, match="not fitted"):
         clone(model).prune(X, y)
 

@@ -7,38 +7,22 @@ from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import check_estimator
 
 mpl.use("Agg")
 
-from matplotlib import pyplot as plt
 
 import oracle
-from samples import topics
 from xtrellis import LTLSClassifier, TrellisClassifier, fitting, select_slice_width
 from xtrellis.fitting import fit_trellis
 from xtrellis.graph import Trellis, minimum_distance
-from xtrellis.plots import draw_widths
-from xtrellis.selection import WidthSelection, WidthTrial, default_slice_width
+from xtrellis.selection import WidthTrial, default_slice_width
 from xtrellis.selection.widths import _Climb, _ladder, near_best
 
 PAPER = TrellisClassifier.paper(2, epochs=2, random_state=0)
+
 LOCAL = TrellisClassifier(random_state=0)
-
-
-@pytest.fixture(scope="module")
-def data():
-    return topics()
-
-
-@pytest.fixture(scope="module")
-def ladder(data):
-    """A ladder of the paper's setting."""
-    return select_slice_width(*data, estimator=PAPER, widths=[2, 3, 6])
 
 
 def made_up(widths, values, sizes=None, criterion="bound"):
@@ -384,115 +368,3 @@ def test_ctrl_c_from_outside():
         child.send_signal(signal.SIGINT)
         assert child.communicate(timeout=120)[0] == "[2] True\n"
     assert child.returncode == 0
-
-
-# ---------------------------------------------------------------------- slice_width="auto"
-
-
-def test_auto_is_select_slice_width(data):
-    X, y = data
-    model = TrellisClassifier("auto", random_state=0).fit(X, y)
-    selection = select_slice_width(X, y, estimator=LOCAL)
-    assert model.trellis_.slice_width == selection.slice_width
-    assert model.slice_width == "auto"
-    assert model.width_selection_.slice_width == selection.slice_width
-    assert model.width_selection_.classifier is None
-    np.testing.assert_array_equal(model.predict_proba(X), selection.classifier.predict_proba(X))
-    assert clone(model).slice_width == "auto"
-    assert not hasattr(model.set_params(slice_width=3).fit(X, y), "width_selection_")
-
-
-def test_auto_keeps_what_else_was_chosen():
-    X, y = topics(n_classes=12, n_rows=1200)
-    model = TrellisClassifier("auto", random_state=0).fit(X, y)
-    assert model.selection_.slice_width == model.trellis_.slice_width
-
-
-def test_auto_with_the_papers_setting(data):
-    model = TrellisClassifier.paper("auto", epochs=2, random_state=0).fit(*data)
-    assert model.width_selection_.criterion == "bound"
-    assert model.training == "independent"
-
-
-def test_auto_takes_weights_and_names(data):
-    X, y = data
-    frame = pd.DataFrame(X[:, :60].toarray(), columns=[f"word {i}" for i in range(60)])
-    weights = np.where(y == 7, 0.0, 1.0)
-    model = TrellisClassifier("auto", random_state=0).fit(frame, y, sample_weight=weights)
-    assert 7 in model.classes_
-    assert not (model.predict(frame) == 7).any()
-    assert list(model.feature_names_in_) == list(frame.columns)
-    model.predict(frame)
-
-
-def test_auto_inside_a_grid_search(data):
-    grid = {"slice_width": ["auto", None, 3]}
-    search = GridSearchCV(PAPER, grid, cv=2).fit(*data)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_auto_passes_scikit_learns_checks():
-    results = check_estimator(TrellisClassifier("auto"), on_fail=None)
-    assert [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"] == []
-
-
-def test_auto_needs_all_rows_at_once(data):
-    X, y = data
-    model = TrellisClassifier("auto", learner="arow", random_state=0)
-    with pytest.raises(ValueError, match="slice_width='auto' needs all rows at once"):
-        model.partial_fit(X, y, classes=np.arange(30))
-    width = model.fit(X, y).trellis_.slice_width
-    assert model.partial_fit(X, y).trellis_.slice_width == width  # which is known now
-
-
-def test_an_unknown_word_for_the_width(data):
-    message = "slice_width must be an integer of at least 2, 'auto' or None, got 'wide'"
-    with pytest.raises(ValueError, match=message):
-        TrellisClassifier("wide").fit(*data)
-
-
-# ---------------------------------------------------------------------- what is shown
-
-
-def test_table_has_a_line_a_width_and_an_arrow(ladder):
-    lines = str(ladder).splitlines()
-    assert " ".join(lines[0].split()) == "b edges bound log loss training error weights fit"
-    assert [int(line.split()[0]) for line in lines[1:]] == [2, 3, 6]
-    assert [line.split()[0] for line in lines if "<- by bound" in line] == ["6"]
-
-
-def test_progress(data, capsys):
-    select_slice_width(*data, estimator=LOCAL, widths=[2, 4], verbose=1)
-    shown = capsys.readouterr().err
-    assert "2/2" in shown
-    assert "log loss" in shown
-    TrellisClassifier("auto", random_state=0, verbose=1).fit(*data)
-    assert "widths" in capsys.readouterr().err
-
-
-def test_picture(ladder, tmp_path):
-    ladder.plot(tmp_path / "widths.png")
-    ladder.plot(str(tmp_path / "widths.svg"))
-    assert (plt.imread(tmp_path / "widths.png") < 1).any()
-    assert not plt.get_fignums()
-    ax = plt.subplots()[1]
-    assert ladder.plot(ax) is ax
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    assert [text.get_text() for text in ax.texts] == [
-        f"b = {trial.slice_width}\n{trial.bound:.3g}" for trial in ladder.trials
-    ]
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["training error", "its bound ℓε / (ρ L(0))", "chosen"]
-    sizes = [trial.model_bytes / 1e6 for trial in ladder.trials]
-    np.testing.assert_allclose(ax.lines[1].get_xdata(), sizes)
-    np.testing.assert_allclose(ax.lines[1].get_ydata(), [trial.bound for trial in ladder.trials])
-    plt.close("all")
-
-
-def test_picture_of_one_width_without_errors():
-    trials = [replace(trial, training_error=0.0) for trial in made_up([2], [0.5])]
-    ax = draw_widths(WidthSelection(2, trials, "bound"))
-    ax.figure.canvas.draw()
-    assert ax.get_title() == "slice width chosen: b = 2"
-    plt.close("all")

@@ -21,7 +21,6 @@ from ..command import report
 from ..data.datasets import TextSplit, load_icd10cm
 from ..data.text_features import TextFeatures
 from ..graph.trellis import Trellis
-from ..learning.pruning import held_out_threshold
 from ..ltls import LTLSClassifier
 from ..model.model_file import load_model
 from ..selection.width_trials import WidthSelection
@@ -176,10 +175,8 @@ def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassif
     classifier = TrellisClassifier(C=3, n_jobs=n_jobs, random_state=0)
     model = TrellisTextClassifier(classifier)
     start = time.perf_counter()
-    threshold = held_out_threshold(
-        model, data.train_texts, data.train_labels, max_drop=0.005, random_state=0
-    )
-    model.fit(data.train_texts, data.train_labels).prune(threshold=threshold)
+    rows = data.train_texts, data.train_labels
+    model.fit(*rows).prune(*rows, max_drop=0.005, validation_fraction=0.1)
     seconds = time.perf_counter() - start
     path = output / "icd10cm.xtrellis"
     size = model.save(path)
@@ -228,7 +225,8 @@ def draw(results: list[Result], selection: WidthSelection, output: Path) -> dict
     except ImportError:
         print("\nno pictures, which need Matplotlib: pip install 'xtrellis[plot]'")
         return {}
-    from ..plots import WIDTHS_SIZE, draw_trade_off, draw_trellis, draw_widths
+    from ..plots import draw_trade_off, draw_trellis, draw_widths
+    from ..plots.axes import WIDTHS_SIZE
 
     figures: dict[str, Any] = {}
 

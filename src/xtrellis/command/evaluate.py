@@ -95,7 +95,8 @@ def _write_report(found: Evaluation, path: Path, title: str) -> None:
 def _draw(found: Evaluation, path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from ..plots import WIDTHS_SIZE, draw_curve
+    from ..plots import draw_curve
+    from ..plots.axes import WIDTHS_SIZE
 
     figure = Figure(figsize=WIDTHS_SIZE, layout="constrained")
     draw_curve(found, figure.subplots())

@@ -8,44 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
+from . import options as opt
 from .errors import note
-from .options import (
-    Characters,
-    COption,
-    Delimiter,
-    Epochs,
-    FormatOption,
-    HashSize,
-    Header,
-    Jobs,
-    LabelColumn,
-    Labelled,
-    LearnerOption,
-    MinDf,
-    NewModel,
-    Seed,
-    TextColumn,
-    Training,
-    TrainingOption,
-    Words,
-    ZeroBasedInTraining,
-    new_classifier,
-    new_text_classifier,
-)
 from .outputs import check_output, save_model, size_in_words
 from .rows import RowOptions, read_descriptions, read_training
 from .words import count, members, pruned, widths_in_words
 
 
 def train(
-    rows: Labelled,
-    model: NewModel,
-    format: FormatOption = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    delimiter: Delimiter = None,
-    header: Header = None,
-    zero_based: ZeroBasedInTraining = None,
+    rows: opt.Labelled,
+    model: opt.NewModel,
+    format: opt.FormatOption = None,
+    text_column: opt.TextColumn = None,
+    label_column: opt.LabelColumn = None,
+    delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
+    zero_based: opt.ZeroBasedInTraining = None,
     valid: Annotated[
         Path | None, typer.Option(help="Rows to measure the accuracy and to prune on.")
     ] = None,
@@ -60,10 +38,10 @@ def train(
     width: Annotated[
         str | None, typer.Option(help="Slice width b, or auto; about sqrt(K) if omitted.")
     ] = None,
-    training: TrainingOption = Training.local,
-    learner: LearnerOption = None,
-    C: COption = None,
-    epochs: Epochs = None,
+    training: opt.TrainingOption = opt.Training.local,
+    learner: opt.LearnerOption = None,
+    C: opt.COption = None,
+    epochs: opt.Epochs = None,
     trellises: Annotated[
         int, typer.Option(min=1, help="Number of trellises, whose probabilities are averaged.")
     ] = 1,
@@ -75,12 +53,12 @@ def train(
             show_default=False,
         ),
     ] = None,
-    words: Words = "1-2",
-    characters: Characters = "0",
-    min_df: MinDf = 1,
-    hash_size: HashSize = None,
-    jobs: Jobs = -1,
-    seed: Seed = 0,
+    words: opt.Words = "1-2",
+    characters: opt.Characters = "0",
+    min_df: opt.MinDf = 1,
+    hash_size: opt.HashSize = None,
+    jobs: opt.Jobs = -1,
+    seed: opt.Seed = 0,
 ) -> None:
     """Train a model on rows with labels, and write it to a file.
 
@@ -89,7 +67,7 @@ def train(
     check_output(model, rows, valid, class_texts)
     if prune is not None and not 0 <= prune < 1:
         raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
-    classifier = new_classifier(training, width, learner, C, epochs, jobs, seed, checkpoint)
+    classifier = opt.new_classifier(training, width, learner, C, epochs, jobs, seed, checkpoint)
     if trellises > 1:
         from ..ensemble import TrellisEnsemble
 
@@ -103,9 +81,9 @@ def train(
         descriptions = read_descriptions(class_texts)
     estimator = classifier
     if data.first_feature is None:
-        estimator = new_text_classifier(classifier, words, characters, min_df, hash_size)
+        estimator = opt.new_text_classifier(classifier, words, characters, min_df, hash_size)
     layout = options.layout()
-    seconds, size = _train_and_save(estimator, data, descriptions, prune, seed, model, layout)
+    seconds, size = _train_and_save(estimator, data, descriptions, prune, model, layout)
     found = getattr(estimator, "classifier_", estimator)
     note(
         f"{count(len(data.y), 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "
@@ -125,7 +103,6 @@ def _train_and_save(
     data: Any,
     descriptions: dict[str, list[str]] | None,
     prune: float | None,
-    seed: int,
     model: Path,
     layout: dict[str, Any],
 ) -> tuple[float, int]:
@@ -136,17 +113,11 @@ def _train_and_save(
     from ..learning.checkpoint import emptying_later
 
     with emptying_later():
-        threshold = None
-        if prune is not None and data.X_valid is None:
-            from ..learning.pruning import held_out_threshold
-
-            threshold = held_out_threshold(estimator, data.X, data.y, prune, seed)
         seconds = _fit(estimator, data.X, data.y, descriptions)
-        if prune is not None:
-            if threshold is None:
-                estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
-            else:
-                estimator.prune(threshold=threshold)
+        if prune is not None and data.X_valid is None:
+            estimator.prune(data.X, data.y, max_drop=prune, validation_fraction=0.1)
+        elif prune is not None:
+            estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
         if data.first_feature is not None:
             estimator.first_feature_ = data.first_feature
         elif layout:

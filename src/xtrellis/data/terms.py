@@ -70,12 +70,8 @@ class TermFinder:
 
     Parameters
     ----------
-    words, characters : (int, int) or None
-        Smallest and largest length of a term.
-    hash_size : int or None
-        Number of columns that terms are hashed to.
-    terms : list of list of str
-        The vocabulary: terms of words, then of characters. None if hashed.
+    words, characters, hash_size, terms
+        As in ``TextFeatures``; the terms are the vocabulary.
 
     Examples
     --------

@@ -19,10 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array
+from .._arrays import Float32Array, Float64Array
 from .._checks import check_positive
-
-Floats = npt.NDArray[np.float64]
 
 N_BEST = 5
 N_JUDGED = 20  # best paths whose probabilities a log loss looks at
@@ -55,14 +53,16 @@ class BestPaths:
     def __post_init__(self) -> None:
         check_positive(temperature=self.temperature, rest=self.rest)
 
-    def probabilities(self, costs: Floats, n_others: float = np.inf) -> tuple[Floats, Floats]:
+    def probabilities(
+        self, costs: Float64Array, n_others: float = np.inf
+    ) -> tuple[Float64Array, Float64Array]:
         """Probabilities of the best paths, and what they leave to all others, so many paths."""
         weights = np.exp((costs[:, :1] - costs) / self.temperature)
         rest = min(self.rest, n_others) * weights[:, -1]
         total = weights.sum(axis=1) + rest
         return weights / total[:, np.newaxis], rest / total
 
-    def log_scores(self, costs: Floats, n_paths: int) -> Floats:
+    def log_scores(self, costs: Float64Array, n_paths: int) -> Float64Array:
         """Log-probabilities of the five best paths, carried on by the costs of those behind them.
 
         That of a path depends on no path behind it, so it is the same however many are listed.
@@ -72,7 +72,9 @@ class BestPaths:
         best = np.log(found[:, :1])
         return best + (costs[:, :1] - costs) / self.temperature
 
-    def log_probabilities(self, costs: Floats, logs: Floats, n_paths: int) -> Floats:
+    def log_probabilities(
+        self, costs: Float64Array, logs: Float64Array, n_paths: int
+    ) -> Float64Array:
         """Log-probabilities of a row's k best paths, k >= 5 or all: see the top of this module.
 
         ``logs`` are those of their products of softmaxes.
@@ -92,7 +94,9 @@ class BestPaths:
             return np.concatenate([np.log(best), others], axis=1)
 
 
-def level_off(log_p: Floats, highest: Floats, room_beyond: Floats | None = None) -> None:
+def level_off(
+    log_p: Float64Array, highest: Float64Array, room_beyond: Float64Array | None = None
+) -> None:
     """Cut log-probabilities at the highest allowed in each row; others take what is cut off.
 
     Each takes in proportion to its room below the highest; those of -inf have none, and paths that
@@ -108,7 +112,7 @@ def level_off(log_p: Floats, highest: Floats, room_beyond: Floats | None = None)
 
 
 def fit_best_paths(
-    costs: Floats, rank: npt.NDArray[np.int64], sample_weight: Float32Array, n_paths: int
+    costs: Float64Array, rank: npt.NDArray[np.int64], sample_weight: Float32Array, n_paths: int
 ) -> BestPaths:
     """Calibration under which the true paths are most likely.
 
@@ -132,7 +136,7 @@ def fit_best_paths(
     return BestPaths(float(temperature), float(rest))
 
 
-def losses_in_bits(log_p: Floats, hits: npt.NDArray[np.bool_], n_paths: int) -> Floats:
+def losses_in_bits(log_p: Float64Array, hits: npt.NDArray[np.bool_], n_paths: int) -> Float64Array:
     """-log2 p(true path) of each row; paths beyond the listed ones share what those leave.
 
     ``hits`` says which of the listed paths is the true one, if any.

@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array, IntArray
+from .._arrays import Float32Array, Float64Array, IntArray
 from .._checks import check_shape
 
-Floats = npt.NDArray[np.float64]
-Find = Callable[[IntArray, int], tuple[IntArray, Floats]]
+Find = Callable[[IntArray, int], tuple[IntArray, Float64Array]]
 
 ENOUGH = 100  # rows to calibrate on: fewer say little
 MOST_RANKS = 2048  # ranks that are told apart, so that calibration need not list more classes
@@ -81,7 +80,7 @@ class Conformal:
         return float(np.interp(level, LEVELS, self.quantiles)) - _TOLERANCE
 
 
-def conformal_of(scores: Floats, sample_weight: npt.ArrayLike) -> Conformal | None:
+def conformal_of(scores: Float64Array, sample_weight: npt.ArrayLike) -> Conformal | None:
     """Quantiles of the scores of true classes; None if the rows are too few."""
     weights = np.asarray(sample_weight, np.float64)
     if len(scores) < ENOUGH:
@@ -94,7 +93,7 @@ def conformal_of(scores: Floats, sample_weight: npt.ArrayLike) -> Conformal | No
     return Conformal(n_rows, quantiles) if n_rows >= ENOUGH else None
 
 
-def with_ranks(log_p: Floats, first: int = 1) -> Floats:
+def with_ranks(log_p: Float64Array, first: int = 1) -> Float64Array:
     """Scores of classes in order of probability, along the last axis."""
     ranks = np.arange(first, first + log_p.shape[-1])
     return log_p - np.log(np.minimum(ranks, MOST_RANKS))
@@ -104,8 +103,8 @@ def with_ranks(log_p: Floats, first: int = 1) -> Floats:
 
 
 def true_scores(
-    find: Find, score: Callable[[IntArray], Floats], truth: IntArray, n_classes: int
-) -> Floats:
+    find: Find, score: Callable[[IntArray], Float64Array], truth: IntArray, n_classes: int
+) -> Float64Array:
     """Scores of the true classes of some rows.
 
     ``find(rows, k)`` lists the k best classes of some of the rows and their log-probabilities;

@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array, IntArray
+from .._arrays import Float32Array, Float64Array, IntArray, class_sums
 from .._checks import check_shape
 from ..model.gaps import pack_gaps, unpack_gaps
-
-Floats = npt.NDArray[np.float64]
 
 N_RERANKED = 10  # best paths that are ordered anew: twenty take half as long again, for little
 N_TERMS = 20  # entries of a centroid that are kept
@@ -98,7 +96,7 @@ class Centroids:
         at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][numbers] - starts[:-1], counts)
         return Centroids(self.strength, starts, self.features[at], self.codes[at])
 
-    def cosines(self, X: Any, classes: IntArray) -> Floats:
+    def cosines(self, X: Any, classes: IntArray) -> Float64Array:
         """Cosines of rows and the centroids of some classes each, (n, m)."""
         from ..kernels import rerank
 
@@ -109,7 +107,13 @@ class Centroids:
         return out
 
     def rerank(
-        self, X: Any, class_of_path: IntArray, n: int, paths: IntArray, costs: Floats, logs: Floats
+        self,
+        X: Any,
+        class_of_path: IntArray,
+        n: int,
+        paths: IntArray,
+        costs: Float64Array,
+        logs: Float64Array,
     ) -> None:
         """Order the first n paths of each row anew, in place; equal ones stay as they were.
 
@@ -132,10 +136,7 @@ def centroids_of(X: Any, y_encoded: IntArray, n_classes: int) -> Centroids:
     from sklearn.preprocessing import normalize
 
     rows = normalize(sparse.csr_matrix(X, dtype=np.float32))
-    ones = np.ones(len(y_encoded), np.float32)
-    shape = n_classes, len(y_encoded)
-    belongs = sparse.csr_matrix((ones, (y_encoded, np.arange(len(y_encoded)))), shape)
-    sums = sparse.csr_matrix(belongs @ rows)
+    sums = class_sums(rows, y_encoded, n_classes)
     sums.data = np.maximum(sums.data, 0)  # a word's absence says nothing
     sums.eliminate_zeros()
     sums.sort_indices()
@@ -152,7 +153,10 @@ def centroids_of(X: Any, y_encoded: IntArray, n_classes: int) -> Centroids:
 
 
 def choose_strength(
-    costs: Floats, cosines: Floats, hits: npt.NDArray[np.bool_], sample_weight: Float32Array
+    costs: Float64Array,
+    cosines: Float64Array,
+    hits: npt.NDArray[np.bool_],
+    sample_weight: Float32Array,
 ) -> float:
     """Strength of the highest accuracy, zero if none gains enough, or it may be chance.
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length
 
+from .._arrays import Float64Array
 from .._checks import check_integer, encoded_labels
 from .._progress import row_progress
 from ..decoding.confidence import N_JUDGED
@@ -28,8 +29,6 @@ from .measures import (
     worst_confusions,
 )
 from .results import Evaluation
-
-Floats = npt.NDArray[np.float64]
 
 _BATCH = 2_048  # rows between two steps of the progress bar
 _TIMED = 5_000  # rows that the time of a prediction is measured on
@@ -105,7 +104,7 @@ def evaluate(
 
 def _best(
     clf: Any, X: Any, n_rows: int, n_best: int, verbose: int
-) -> tuple[npt.NDArray[Any], Floats]:
+) -> tuple[npt.NDArray[Any], Float64Array]:
     """The best classes of all rows, batch by batch."""
     parts = []
     with row_progress(verbose, n_rows) as report:

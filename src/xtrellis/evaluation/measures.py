@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Float64Array
 from ..decoding.confidence import N_JUDGED, losses_in_bits
 from .results import Bin, Confusion, CurvePoint, Level, SizeGroup
-
-Floats = npt.NDArray[np.float64]
 
 _CONFUSIONS, _EXAMPLES = 10, 3
 _SEPARATORS = ("/", ">", "|")  # of levels in a label, if nothing else is said
@@ -38,7 +37,7 @@ def macro_f1(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
 
 
 def log_loss(
-    hits: npt.NDArray[np.bool_], shares: Floats, known: npt.NDArray[np.bool_], n_classes: int
+    hits: npt.NDArray[np.bool_], shares: Float64Array, known: npt.NDArray[np.bool_], n_classes: int
 ) -> float:
     """Mean of -log p(label); classes beyond the 20 best share what those leave."""
     if not known.any():
@@ -68,7 +67,7 @@ def expected_calibration_error(
 # ---------------------------------------------------------------------- by confidence
 
 
-def bins_of(right: npt.NDArray[Any], confidence: Floats, n_bins: int = 10) -> tuple[Bin, ...]:
+def bins_of(right: npt.NDArray[Any], confidence: Float64Array, n_bins: int = 10) -> tuple[Bin, ...]:
     """Rows by confidence, in equally wide bins; empty ones are left out."""
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
     return tuple(
@@ -79,7 +78,7 @@ def bins_of(right: npt.NDArray[Any], confidence: Floats, n_bins: int = 10) -> tu
 
 
 def curve(
-    right: npt.NDArray[Any], confidence: Floats, shares: Any = None
+    right: npt.NDArray[Any], confidence: Float64Array, shares: Any = None
 ) -> tuple[CurvePoint, ...]:
     """Accuracy if only so large a share of the rows is answered, the most confident first.
 

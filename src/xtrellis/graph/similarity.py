@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array, IntArray, occurring_columns
+from .._arrays import Float32Array, IntArray, class_sums, occurring_columns
 from .._threads import in_threads
 
 Order = Literal["by_rarity", "plain"]
@@ -61,11 +61,8 @@ def class_vectors(
     if sparse.issparse(X):  # features that no row has would only take memory
         columns, _, renumbered = occurring_columns(X.indices, X.shape[1])
         X = sparse.csr_matrix((X.data, renumbered, X.indptr), (X.shape[0], len(columns)))
-    rows = np.arange(len(labels))
-    ones = np.ones(len(labels), dtype=X.dtype)
-    belongs = sparse.csr_matrix((ones, (labels, rows)), (n_classes, len(labels)))
     with np.errstate(over="ignore"):  # reported below, with what to do
-        sums = sparse.csr_matrix(belongs @ X, dtype=np.float32)
+        sums = class_sums(X, labels, n_classes)
     if sums.nnz == 0:
         return np.zeros((n_classes, 1), np.float32)
     if not np.isfinite(sums.data).all():

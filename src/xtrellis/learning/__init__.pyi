@@ -4,4 +4,3 @@ from .learners import AveragedPerceptron as AveragedPerceptron
 from .learners import Learner as Learner
 from .learners import LinearSVM as LinearSVM
 from .learners import SklearnLearner as SklearnLearner
-from .pruning import held_out_threshold as held_out_threshold

@@ -10,7 +10,7 @@ Edges with nothing to learn are in no block: those that all their rows take, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -42,6 +42,16 @@ class Plan:
     rows: IntArray | None = None
     work: float = 0.0
     vertex: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Blocks to train: ``function(rows, plan, *settings(number))`` for each plan and its number."""
+
+    function: Callable[..., Any]
+    rows: TrainingRows
+    plans: Sequence[Plan]
+    settings: Callable[[int], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
@@ -29,11 +29,11 @@ from ..model.atomic import replacing
 from ..model.finished_block import FinishedBlock
 from ..model.model_file import checksum, read_file, write_file
 from ..model.packing import ModelFileError, Packer, Unpacker
-from .blocks import BlockResult, Plan
-from .rows import TrainingRows
+from .blocks import BlockResult, Job, Plan
 
 NAME, SUFFIX = "checkpoint.json", ".block"
 _ENTRY = "xtrellis block"  # of a file's header
+_NOTHING = repr(None)  # a setting that is None
 
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 _done: ContextVar[list[Path] | None] = ContextVar("done", default=None)
@@ -121,9 +121,10 @@ def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str:
     if found["version"] != wanted["version"]:
         return f"of xtrellis {found['version']}, not {wanted['version']}"
     for name in sorted({*found["settings"], *wanted["settings"]}):
-        there, here = found["settings"].get(name), wanted["settings"].get(name)
+        there, here = (facts["settings"].get(name, _NOTHING) for facts in (found, wanted))
         if there != here:
-            return f"{name}={there} there, {here} here".replace("None", "not set")
+            there, here = ("not set" if each == _NOTHING else each for each in (there, here))
+            return f"{name}={there} there, {here} here"
     return "" if found["rows"] == wanted["rows"] else "of other rows or labels"
 
 
@@ -180,19 +181,14 @@ class Stage:
         return self.folder / f"{self.digest}-{index}{SUFFIX}"
 
 
-def stage_of(
-    function: Callable[..., Any],
-    rows: TrainingRows,
-    plans: Sequence[Plan],
-    settings: Callable[[int], tuple[Any, ...]],
-) -> Stage | None:
+def stage_of(job: Job) -> Stage | None:
     """Where the blocks of a call are kept; None if they are not."""
-    folder = _folder.get()
+    folder, rows, plans = _folder.get(), job.rows, job.plans
     if folder is None:
         return None
     facts = [
-        function.__name__,
-        *(_in_words(each) for i in range(len(plans)) for each in settings(i)),
+        job.function.__name__,
+        *(_in_words(each) for i in range(len(plans)) for each in job.settings(i)),
     ]
     X = rows.X
     arrays = [

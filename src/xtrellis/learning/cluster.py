@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from .blocks import Plan, block_rows
+from .blocks import Job, Plan, block_rows
 from .rows import TrainingRows
 
 PACKAGES = ("xtrellis", "numba", "numpy", "scipy")  # whose versions decide what a block is
@@ -89,21 +89,14 @@ def check_versions(client: Any) -> None:
 # ---------------------------------------------------------------------- tasks
 
 
-def on_cluster(
-    client: Any,
-    function: Callable[..., Any],
-    rows: TrainingRows,
-    plans: Sequence[Plan],
-    settings: Callable[[int], tuple[Any, ...]],
-    order: Sequence[int],
-) -> Iterator[tuple[int, Any]]:
-    """Number and result of each block, as they are ready."""
+def on_cluster(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    """Number and result of each of these blocks, as they are ready."""
     from distributed import CancelledError
 
     left = dict.fromkeys(order)
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            for index, result in _submitted(client, function, rows, plans, settings, list(left)):
+            for index, result in _submitted(client, job, list(left)):
                 del left[index]
                 yield index, result
             return
@@ -115,25 +108,20 @@ def on_cluster(
                 ) from error
 
 
-def _submitted(
-    client: Any,
-    function: Callable[..., Any],
-    rows: TrainingRows,
-    plans: Sequence[Plan],
-    settings: Callable[[int], tuple[Any, ...]],
-    order: Sequence[int],
-) -> Iterator[tuple[int, Any]]:
+def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[int, Any]]:
     """The same, as long as one worker has the rows."""
     from distributed import CancelledError, KilledWorker, as_completed
 
     if not order:
         return
-    everywhere = client.scatter(rows, broadcast=True, hash=False)
+    everywhere = client.scatter(job.rows, broadcast=True, hash=False)
     number = {}
     try:
         for index in order:
-            light = replace(plans[index], rows=None)  # its rows are found again by the worker
-            task = client.submit(_train, everywhere, light, function, settings(index), pure=False)
+            light = replace(job.plans[index], rows=None)  # its rows are found again by the worker
+            task = client.submit(
+                _train, everywhere, light, job.function, job.settings(index), pure=False
+            )
             number[task] = index
         for task, result in as_completed(list(number), with_results=True):
             if isinstance(result, CancelledError):  # Dask hands it over instead of raising it

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -106,53 +105,6 @@ def find_threshold(
         else:
             lost = middle
     return best, tuple(steps)
-
-
-def held_out_threshold(
-    estimator: Any, X: Any, y: Any, max_drop: float = 0.01, random_state: int | None = None
-) -> float:
-    """Threshold for a model that is trained on all rows: that of one trained on nine tenths.
-
-    Pruning costs less than training without the validation rows would: find the threshold with
-    them held out, then train on all rows, and prune at this threshold.
-
-    Parameters
-    ----------
-    estimator : TrellisClassifier, LTLSClassifier, TrellisEnsemble or TrellisTextClassifier
-        What will be trained; it is cloned.
-    X, y
-        Training rows; texts for a :class:`~xtrellis.TrellisTextClassifier`.
-    max_drop : float, default=0.01
-        Accuracy on the held-out rows that may be lost.
-    random_state : int or None, default=None
-        Seed of the split.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from xtrellis import TrellisClassifier
-    >>> from xtrellis.learning import held_out_threshold
-    >>> X, y = load_digits(return_X_y=True)
-    >>> clf = TrellisClassifier(random_state=0)
-    >>> threshold = held_out_threshold(clf, X / 16, y, random_state=0)
-    >>> clf.fit(X / 16, y).prune(threshold=threshold).pruning_.n_after < 1_000
-    True
-    """
-    from sklearn.base import clone
-    from sklearn.utils import _safe_indexing
-
-    from .checkpoint import in_subfolder
-
-    y = np.asarray(y)
-    shuffled = np.random.RandomState(random_state).permutation(len(y))
-    held_out, inside = np.sort(shuffled[: len(y) // 10]), np.sort(shuffled[len(y) // 10 :])
-    held_out = held_out[np.isin(y[held_out], y[inside])]
-    if len(held_out) == 0:
-        raise ValueError("there are too few rows to hold some out: prune on validation rows")
-    model = in_subfolder(clone(estimator), "threshold")
-    model.fit(_safe_indexing(X, inside), y[inside])
-    model.prune(_safe_indexing(X, held_out), y[held_out], max_drop=max_drop)
-    return float(getattr(model, "classifier_", model).pruning_.threshold)
 
 
 def prune_weights(weights: EdgeWeights, threshold: float, bits: int) -> EdgeWeights:

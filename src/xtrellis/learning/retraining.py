@@ -28,10 +28,12 @@ def retrain(
     n_jobs: int | None,
     seed: int,
     floor: float = 0.0,
+    threshold: float = 0.0,
 ) -> tuple[EdgeWeights, int]:
     """The weights of a locally trained model with those of some vertices learned anew.
 
-    Also the number of blocks that were trained. The rows must be all that pass these vertices.
+    Also the number of blocks that were trained. The rows must be all that pass these vertices. Of
+    the new weights, small ones are dropped, as in :func:`train_block`.
     """
     plans = [
         plan
@@ -44,7 +46,7 @@ def retrain(
             train_block,
             rows,
             plans,
-            lambda index: (learner, epochs, block_seed(seed, index), floor),
+            lambda index: (learner, epochs, block_seed(seed, index), floor, threshold),
             n_jobs,
         )
     )

@@ -117,47 +117,57 @@ class RunningBlock:
         """Forget what was learned."""
         self.state = self.learner.start(self.block)
 
-    def finish(self, rows: TrainingRows, floor: float = 0.0) -> FinishedBlock:
+    def finish_before(self, rows: TrainingRows, n_epochs: int, floor: float) -> FinishedBlock:
+        """The weights after epochs without the held-out rows."""
+        held_out = rows.held_out if self.plan.rows is None else rows.held_out[self.plan.rows]
+        self.run(np.flatnonzero(~held_out), n_epochs)
+        return self.finish(rows, floor)
+
+    def finish(
+        self, rows: TrainingRows, floor: float = 0.0, threshold: float = 0.0
+    ) -> FinishedBlock:
         """The weights as they are now, under the caller's numbers of features.
 
-        Weights of at most ``floor`` times the largest are dropped.
+        Weights of at most the threshold, or ``floor`` times the largest, are dropped.
         """
         weights, bias = self.learner.finish(self.block, self.state)
-        threshold = 0.0
         if floor and not isinstance(weights, list):
-            threshold = floor * float(np.abs(weights).max(initial=0))
+            threshold = max(threshold, floor * float(np.abs(weights).max(initial=0)))
         return finish_block(self.plan.edges, rows.features[self.features], weights, bias, threshold)
 
 
 def train_block(
-    rows: TrainingRows, plan: Plan, learner: Learner, epochs: int, seed: int, floor: float = 0.0
+    rows: TrainingRows,
+    plan: Plan,
+    learner: Learner,
+    epochs: int,
+    seed: int,
+    floor: float = 0.0,
+    threshold: float = 0.0,
 ) -> BlockResult:
     """Train the edges of one block.
 
     If rows are held out, the first epochs do without them; then training continues (or, for an
-    online learner, starts again) with all rows.
+    online learner, starts again) with all rows. Weights of at most the threshold, or ``floor``
+    times the block's largest, are dropped.
     """
     running = RunningBlock.start(rows, plan, learner, seed)
     before = None
     if rows.held_out.any():
-        held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
-        running.run(np.flatnonzero(~held_out), epochs)
-        before = running.finish(rows, floor)
+        before = running.finish_before(rows, epochs, floor)
         if learner.online:
             running.start_again()
     losses, seconds = running.run(np.arange(running.block.n_rows), epochs)
     shortfall = learner.shortfall(running.block, running.state)
-    return BlockResult(running.finish(rows, floor), before, losses, seconds, shortfall)
+    finished = running.finish(rows, floor, threshold)
+    return BlockResult(finished, before, losses, seconds, shortfall)
 
 
 def train_block_before(
     rows: TrainingRows, plan: Plan, learner: Learner, epochs: int, seed: int, floor: float = 0.0
 ) -> FinishedBlock:
     """Train the edges of one block without the held-out rows."""
-    running = RunningBlock.start(rows, plan, learner, seed)
-    held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
-    running.run(np.flatnonzero(~held_out), epochs)
-    return running.finish(rows, floor)
+    return RunningBlock.start(rows, plan, learner, seed).finish_before(rows, epochs, floor)
 
 
 # ---------------------------------------------------------------------- all blocks

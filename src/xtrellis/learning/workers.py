@@ -11,25 +11,24 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import cluster
-from .blocks import Plan
+from .blocks import Job, Plan
 from .checkpoint import stage_of
 from .rows import TrainingRows
-
-Settings = Callable[[int], tuple[Any, ...]]
 
 
 def in_parallel(
     function: Callable[..., Any],
     rows: TrainingRows,
     plans: Sequence[Plan],
-    settings: Settings,
+    settings: Callable[[int], tuple[Any, ...]],
     n_jobs: int | None,
 ) -> Iterator[tuple[int, Any]]:
     """Number of each block and ``function(rows, plan, *settings(number))``, as they are ready.
 
     Blocks that a checkpoint has come first; the others are kept in it when they are finished.
     """
-    stage = stage_of(function, rows, plans, settings)
+    job = Job(function, rows, plans, settings)
+    stage = stage_of(job)
     left = []
     # Largest first, so that no worker is left with a large one at the end.
     for index in sorted(range(len(plans)), key=lambda index: -plans[index].work):
@@ -38,34 +37,19 @@ def in_parallel(
             left.append(index)
         else:
             yield index, result
-    for index, result in _trained(function, rows, plans, settings, left, n_jobs):
+    client = cluster.active_client()
+    if client is not None:
+        trained = cluster.on_cluster(client, job, left)
+    else:
+        trained = _by_joblib(job, left, n_jobs)
+    for index, result in trained:
         if stage is not None:
             stage.write(index, result)
         yield index, result
 
 
-def _trained(
-    function: Callable[..., Any],
-    rows: TrainingRows,
-    plans: Sequence[Plan],
-    settings: Settings,
-    order: Sequence[int],
-    n_jobs: int | None,
-) -> Iterator[tuple[int, Any]]:
-    client = cluster.active_client()
-    if client is not None:
-        return cluster.on_cluster(client, function, rows, plans, settings, order)
-    return _by_joblib(function, rows, plans, settings, order, n_jobs)
-
-
-def _by_joblib(
-    function: Callable[..., Any],
-    rows: TrainingRows,
-    plans: Sequence[Plan],
-    settings: Settings,
-    order: Sequence[int],
-    n_jobs: int | None,
-) -> Iterator[tuple[int, Any]]:
+def _by_joblib(job: Job, order: Sequence[int], n_jobs: int | None) -> Iterator[tuple[int, Any]]:
+    """Number and result of each of these blocks, as they are ready."""
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
@@ -83,7 +67,8 @@ def _by_joblib(
             return_as="generator_unordered" if lazily else "list",
         )
     yield from parallel(
-        delayed(_numbered)(index, function, rows, plans[index], settings(index)) for index in order
+        delayed(_numbered)(index, job.function, job.rows, job.plans[index], job.settings(index))
+        for index in order
     )
 
 

@@ -135,7 +135,8 @@ class WidthSelection:
         from matplotlib.axes import Axes
         from matplotlib.figure import Figure
 
-        from ..plots import WIDTHS_SIZE, draw_widths
+        from ..plots import draw_widths
+        from ..plots.axes import WIDTHS_SIZE
 
         if target is None or isinstance(target, Axes):
             return draw_widths(self, target)

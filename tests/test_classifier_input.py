@@ -1,0 +1,159 @@
+"""Input that classifiers refuse, in one line, and unusual input that they take."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.svm import LinearSVC
+
+from samples import topics
+from xtrellis import LTLSClassifier, TrellisClassifier
+from xtrellis.learning import Arow, LinearSVM
+
+
+def test_a_width_above_the_number_of_classes_means_that_number(data):
+    X, y = data
+    model = TrellisClassifier(31, random_state=0).fit(X, y)
+    assert model.trellis_.slice_width == 30
+    expected = TrellisClassifier(30, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), expected.decision_function(X))
+    assert LTLSClassifier(50).fit(X, y).trellis_.slice_width == 30
+    online = TrellisClassifier(99, learner="arow").partial_fit(X, y, classes=np.arange(30))
+    assert online.trellis_.slice_width == 30
+
+
+def test_more_best_classes_than_there_are_means_all_of_them(data, fitted):
+    X, _ = data
+    labels, probabilities = fitted.predict_top_k(X, k=31)
+    assert labels.shape == probabilities.shape == (900, 30)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("training", ["local", "independent"])
+def test_a_class_whose_rows_do_not_count_keeps_its_column(data, training):
+    X, y = data
+    weights = np.where(y == 7, 0.0, 1.0)
+    for model in (
+        TrellisClassifier(5, training=training, random_state=1),
+        LTLSClassifier(random_state=0),
+    ):
+        model.fit(X, y, sample_weight=weights)
+        assert model.classes_.tolist() == list(range(30))
+        assert model.predict_proba(X).shape == (900, 30)
+        assert np.mean(model.predict(X) == 7) < 0.05
+    model = TrellisClassifier(5, class_weight={7: 0}, random_state=0).fit(X, y)
+    assert 7 in model.classes_
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, "heavy"])
+def test_bad_class_weights_are_named(data, weight):
+    X, y = data
+    message = f"class_weight must be at least 0 and finite, got {weight!r} for class 3"
+    for learner in ("svm", "arow"):
+        model = TrellisClassifier(5, learner=learner, class_weight={3: weight})
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, y, classes=np.arange(30))
+
+
+def test_class_weights_of_unknown_classes(data):
+    X, y = data
+    with pytest.raises(ValueError, match="class_weight names a class that is not in y: 99"):
+        TrellisClassifier(class_weight={3: 2.0, 99: 1.0}).fit(X, y)
+    every = dict.fromkeys(range(31), 1.0)  # a part of the rows may lack a class
+    TrellisClassifier(class_weight=every).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TrellisClassifier(5, random_state=0),
+        TrellisClassifier.paper(5, random_state=0),
+        TrellisClassifier(5, learner="perceptron", early_stopping=True, random_state=0),
+        LTLSClassifier(random_state=0, calibration=0.2),
+    ],
+    ids=["svm", "arow", "perceptron", "ltls"],
+)
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_large_to_train_on_are_refused(data, model):
+    X, y = data
+    for scale in (1e20, 1e30):
+        with pytest.raises(ValueError, match=r"X has a value of size 1e\+.*MaxAbsScaler"):
+            model.fit(X / X.max() * np.float32(scale), y)
+    with pytest.raises(ValueError, match=r"sample_weight and class_weight add up to 9e\+40"):
+        model.fit(X, y, sample_weight=np.full(900, 1e38))
+    if hasattr(model, "partial_fit"):
+        with pytest.raises(ValueError, match="MaxAbsScaler"):
+            model.partial_fit(X * np.float32(1e20), y, classes=np.arange(30))
+    for scale, weight in ((1e15, 1.0), (1.0, 1e30)):  # large, but not too large
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X * np.float32(scale), y, np.full(900, weight))
+        assert model.score(X * np.float32(scale), y) > 0.7
+
+
+@pytest.mark.parametrize("learner", ["arow", "perceptron", Arow(), LinearSVM(), LinearSVC()])
+def test_c_applies_to_the_svm_alone(data, learner):
+    model = TrellisClassifier(5, learner=learner, C=3.0)
+    with pytest.raises(ValueError, match=r"C applies only to learner='svm', got C=3\.0"):
+        model.fit(*data)
+    model.set_params(C="auto").fit(*data)
+    assert "r" not in model.get_params(deep=False)
+
+
+def corrupted(value):
+    X = topics()[0].toarray()
+    X[3, 4] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "y", "message"),
+    [
+        ({}, corrupted(np.nan), None, "Input X contains NaN"),
+        ({}, corrupted(np.inf), None, "Input X contains infinity"),
+        ({}, None, np.arange(10), "inconsistent numbers of samples"),
+        ({}, np.empty((0, 5)), np.empty(0), "0 sample"),
+        ({}, None, np.zeros(900, int), r"at least two classes, got one class only: \[0\]"),
+        ({"slice_width": 1}, None, None, "slice_width must be an integer of at least 2, got 1"),
+        ({"learner": "tree"}, None, None, "learner must be .* got 'tree'"),
+        ({"decoding": "cosine"}, None, None, "decoding must be one of .* got 'cosine'"),
+        ({"n_jobs": 0}, None, None, "n_jobs must be an integer other than 0, or None, got 0"),
+        ({"n_jobs": "x"}, None, None, "n_jobs must be an integer other than 0, or None, got 'x'"),
+        ({"early_stopping": "yes"}, None, None, "early_stopping must be True or False, got 'yes'"),
+        ({"verbose": "x"}, None, None, "verbose must be an integer of at least 0, got 'x'"),
+        ({"training": "global"}, None, None, "training must be .* got 'global'"),
+        ({"assignment": "alphabetical"}, None, None, "assignment must be .* got 'alphabetical'"),
+        ({"assignment": [0, 1]}, None, None, "permutation must hold one path for each of the 30"),
+        ({"epochs": 0}, None, None, "epochs must be an integer of at least 1, got 0"),
+        ({"C": -1.0}, None, None, r"C must be positive and finite, got -1\.0"),
+        ({"calibration": 1.0}, None, None, "calibration must be at least 0 and below 1"),
+    ],
+)
+def test_bad_input_to_fit(data, settings, X, y, message):
+    X, y = data[0] if X is None else X, data[1] if y is None else y
+    with pytest.raises(ValueError, match=message):
+        TrellisClassifier(**settings).fit(X, y)
+
+
+def test_bad_sample_weights(data):
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(900,\)"):
+        TrellisClassifier().fit(*data, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight must not be negative, got -1"):
+        TrellisClassifier().fit(*data, sample_weight=-np.ones(900))
+    with pytest.raises(ValueError, match="sample_weight must not be negative, got -1"):
+        TrellisClassifier().fit(*data, sample_weight=-1.0)
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        TrellisClassifier().fit(*data, sample_weight=np.zeros(900))
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_bad_input_to_predict(data, fitted, method):
+    with pytest.raises(NotFittedError):
+        getattr(TrellisClassifier(), method)(data[0])
+    with pytest.raises(ValueError, match=r"X has 7 features, but .* is expecting 400"):
+        getattr(fitted, method)(np.zeros((2, 7)))
+    with pytest.raises(ValueError, match="k must be an integer of at least 1, got 0"):
+        fitted.predict_top_k(data[0], k=0)

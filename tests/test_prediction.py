@@ -1,0 +1,118 @@
+"""Predictions: however they are asked for, they agree; tables of probabilities fit into memory."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from xtrellis import TrellisClassifier, TrellisEnsemble
+from xtrellis._arrays import canonical_csr
+from xtrellis._memory import available_memory
+from xtrellis.decoding import best_paths
+
+
+def test_predictions_agree_with_each_other(data, fitted):
+    X, y = data
+    labels, probabilities = fitted.predict_top_k(X, k=30)
+    every = fitted.predict_proba(X)
+    np.testing.assert_array_equal(labels[:, 0], fitted.predict(X))
+    np.testing.assert_array_equal(fitted.classes_[every.argmax(axis=1)], fitted.predict(X))
+    np.testing.assert_allclose(every.sum(axis=1), 1, rtol=1e-9)
+    assert (np.diff(probabilities, axis=1) <= 1e-12).all()
+    own = np.take_along_axis(every, labels, axis=1)
+    np.testing.assert_allclose(own[:, :5], probabilities[:, :5], rtol=1e-6)
+    np.testing.assert_allclose(own, probabilities, rtol=1e-3, atol=1e-9)  # costs are rounded
+    assert (fitted.predict_top_k(X, k=5)[1].sum(axis=1) <= 1).all()
+    np.testing.assert_allclose(np.exp(fitted.decision_function(X)), every)
+    assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
+
+
+@pytest.mark.parametrize("training", ["local", "independent"])
+@pytest.mark.parametrize("width", [2, 5, 30])
+def test_the_fused_kernel_is_the_steps_it_fuses(data, training, width):
+    X, y = data
+    model = TrellisClassifier(width, training=training, random_state=0).fit(X, y)
+    for scale in (1.0, 100.0):  # the larger one overflows the kernel's exponential
+        rows = canonical_csr(X * scale)
+        expected = best_paths(model.trellis_, model.margins(X * scale), model.loss_)
+        if training == "local" and scale > 1:  # costs beyond a billion are all the same
+            assert np.mean(model.model_.paths(rows) != expected) < 0.01
+            continue
+        np.testing.assert_array_equal(model.model_.paths(rows), expected)
+        model.set_params(n_jobs=2)
+        np.testing.assert_array_equal(
+            model.predict(X * scale), model.classes_[model.assignment_.class_of_path[expected]]
+        )
+
+
+def test_one_row_at_a_time_gives_the_same(data, fitted):
+    X, _ = data
+    one_by_one = [fitted.predict(X[i])[0] for i in range(50)]
+    np.testing.assert_array_equal(one_by_one, fitted.predict(X[:50]))
+    classify = fitted.row_predictor()
+    one_by_one = [classify(X[i].indices, X[i].data) for i in range(50)]
+    np.testing.assert_array_equal(one_by_one, fitted.predict(X[:50]))
+
+
+def test_any_matrix_of_the_same_numbers_gives_the_same(data, fitted):
+    X, y = data
+    wide = X.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    unsorted = sparse.coo_matrix(X)
+    names = [f"f{i}" for i in range(X.shape[1])]
+    frame = pd.DataFrame(X.toarray(), columns=names)
+    for other in (wide, unsorted, sparse.csr_array(X), X.toarray(), X.astype(np.float64)):
+        model = clone(fitted).fit(other, y)
+        np.testing.assert_array_equal(model.decision_function(X), fitted.decision_function(X))
+    model = clone(fitted).fit(frame, y)
+    assert model.feature_names_in_.tolist() == names
+    np.testing.assert_array_equal(model.predict(frame), fitted.predict(X))
+
+
+def test_margins_are_those_of_the_weights(data, fitted):
+    X, _ = data
+    weights, bias = fitted.weights_.dense_columns(np.arange(fitted.trellis_.n_edges))
+    np.testing.assert_allclose(fitted.margins(X), X @ weights + bias, atol=1e-5)
+
+
+def test_log_probabilities_are_finite_where_probabilities_are_zero(data):
+    X, y = data
+    model = TrellisClassifier(5, training="independent", decoding="log", random_state=0).fit(X, y)
+    for scale in (1.0, 1e4):
+        log_p = model.predict_log_proba(X * scale)
+        assert np.isfinite(log_p).all()
+        np.testing.assert_array_equal(np.exp(log_p), model.predict_proba(X * scale))
+        np.testing.assert_array_equal(log_p, model.decision_function(X * scale))
+    assert (model.predict_proba(X * 1e4) == 0).any()
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "decision_function"])
+def test_a_table_of_probabilities_takes_its_own_memory_once(data, fitted, method):
+    rows = sparse.vstack([data[0]] * 200)
+    getattr(fitted, method)(data[0])
+    tracemalloc.start()
+    table = getattr(fitted, method)(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    given = rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes
+    assert peak < table.nbytes * 1.1 + 3 * given
+
+
+@pytest.mark.parametrize("model", [TrellisClassifier(5, random_state=0), TrellisEnsemble()])
+def test_a_table_that_cannot_fit_is_refused_before_any_work(data, monkeypatch, model):
+    X, y = data
+    model.fit(X, y)
+    monkeypatch.setattr("xtrellis._memory.available_memory", lambda: 200_000)
+    monkeypatch.setattr("xtrellis.model.weights.EdgeWeights.margins", None)
+    message = r"900 rows x 30 classes takes 0\.0 GB, but only 0\.0 GB .* use predict_top_k"
+    for method in ("predict_proba", "predict_log_proba", "decision_function"):
+        with pytest.raises(MemoryError, match=message):
+            getattr(model, method)(X)
+
+
+def test_available_memory_is_known_here():
+    available = available_memory()
+    assert available is None or 2**20 < available < 2**50

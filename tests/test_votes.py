@@ -1,0 +1,51 @@
+"""Votes of several trellises: the best classes of their mean are those of a full table."""
+
+import numpy as np
+import pytest
+
+from xtrellis.votes import Votes, best_of_mean
+
+
+def random_votes(rng, n_classes, least, n_rows=60, n_best=5):
+    """Votes with few different probabilities, so that many classes are equally likely."""
+    classes = np.argsort(rng.random((n_rows, n_classes)), axis=1)[:, :n_best]
+    shares = np.sort(rng.integers(least, 5, (n_rows, n_best)))[:, ::-1]  # others have a share of 1
+    total = shares.sum(axis=1) + n_classes - n_best
+    return Votes(classes, shares / total[:, np.newaxis], 1 / total)
+
+
+def full_table(votes, n_classes):
+    """Sums of the probabilities of all classes."""
+    table = np.zeros((len(votes[0].classes), n_classes))
+    for vote in votes:
+        own = np.repeat(vote.others[:, np.newaxis], n_classes, axis=1)
+        np.put_along_axis(own, vote.classes, vote.probabilities, axis=1)
+        table += own
+    return table
+
+
+def assert_best_are_those_of_a_full_sort(votes, n_classes, sizes):
+    table = full_table(votes, n_classes)
+    order = np.argsort(-table, axis=1, kind="stable")
+    for k in sizes:
+        classes, means = best_of_mean(votes, n_classes, k)
+        np.testing.assert_array_equal(classes, order[:, :k])
+        sums = np.take_along_axis(table, order[:, :k], axis=1)
+        np.testing.assert_array_equal(means, sums / len(votes))
+
+
+@pytest.mark.parametrize("n_classes", [6, 13, 40, 300])
+@pytest.mark.parametrize("n_trellises", [1, 2, 3])
+def test_the_best_of_the_mean_are_those_of_a_full_sort(n_classes, n_trellises):
+    rng = np.random.default_rng(n_classes)
+    votes = [random_votes(rng, n_classes, least=2) for _ in range(n_trellises)]
+    sizes = {min(k, n_classes) for k in (1, 3, 5, 6, 10, 20, n_classes)}
+    assert_best_are_those_of_a_full_sort(votes, n_classes, sizes)
+
+
+@pytest.mark.parametrize("n_classes", [13, 40])
+def test_named_classes_may_be_behind_others(n_classes):
+    """By rounding; then more of the first classes are among the best."""
+    rng = np.random.default_rng(n_classes)
+    votes = [random_votes(rng, n_classes, least=0) for _ in range(2)]
+    assert_best_are_those_of_a_full_sort(votes, n_classes, [6, 8, 12, n_classes])
