@@ -59,6 +59,12 @@ class Shards:
         """Number of rows of all shards."""
         return sum(self.counts)
 
+    @property
+    def nbytes(self) -> int:
+        """Size of all shards on disk."""
+        paths = [_path(self.folder, number) for number in range(len(self))]
+        return sum(path.stat().st_size for path in paths if path.exists())
+
     def __len__(self) -> int:
         return len(self.counts)
 
@@ -72,13 +78,46 @@ class Shards:
         assert y is not None
         return X, y
 
+    def read(self, number: int) -> Any:
+        """Rows of one shard, without their labels, read into memory rather than mapped."""
+        from scipy import sparse
+
+        arrays = self._arrays(number, mmap=False)
+        indices = arrays["indices"]
+        indices -= self.first_feature
+        X = sparse.csr_matrix((self.counts[number], self.n_features), dtype=np.float32)
+        X.data, X.indices, X.indptr = arrays["values"], indices, arrays["indptr"]
+        X.has_canonical_format = True  # the converter wrote it so
+        return X
+
+    def encoded_labels(self) -> npt.NDArray[np.int64]:
+        """Number of each row's label in ``classes``; of the shards, only labels are read."""
+        found = []
+        for number, n_rows in enumerate(self.counts):
+            path = _path(self.folder, number)
+            with _naming(path):
+                labels = _read(path, mmap=True)["labels"]
+                known = labels.max(initial=0) < len(self.numbers) and labels.min(initial=0) >= 0
+                if labels.shape != (n_rows,) or not known:
+                    raise DataError("its parts do not fit each other")
+            found.append(self.numbers[labels])
+        return np.concatenate(found)
+
     def as_read(self, number: int) -> SvmlightRows:
         """Rows of one shard with features numbered as in the file that was converted."""
+        arrays = self._arrays(number, mmap=True)
+        y = self.classes[self.numbers[arrays["labels"]]]
+        lines = np.arange(len(y)) + 1 + sum(self.counts[:number])
+        rows = arrays["indices"], arrays["values"], arrays["indptr"]
+        return SvmlightRows(_named(self.folder), *rows, lines, y)
+
+    def _arrays(self, number: int, mmap: bool) -> dict[str, Any]:
+        """Arrays of one shard, checked."""
         if not 0 <= number < len(self):
             raise IndexError(f"there are {len(self)} shards, not {number + 1}")
         path = _path(self.folder, number)
         with _naming(path):
-            arrays = _mapped(path)
+            arrays = _read(path, mmap)
             indptr, indices = arrays["indptr"], arrays["indices"]
             values, labels = arrays["values"], arrays["labels"]
             n_rows, n_values = self.counts[number], len(values)
@@ -97,9 +136,7 @@ class Shards:
             )
             if not sound:
                 raise DataError("its parts do not fit each other")
-        y = self.classes[self.numbers[labels]]
-        lines = np.arange(n_rows) + 1 + sum(self.counts[:number])
-        return SvmlightRows(_named(self.folder), indices, values, indptr, lines, y)
+        return arrays
 
     def all_rows(self) -> SvmlightRows:
         """Rows of all shards, in memory."""
@@ -166,11 +203,11 @@ def _named(folder: Path) -> Stream:
     return Stream(io.BytesIO(), str(folder))
 
 
-def _mapped(path: Path) -> dict[str, Any]:
+def _read(path: Path, mmap: bool) -> dict[str, Any]:
     from ..model.model_file import read_file
 
     with open(path, "rb") as file:
-        arrays, metadata = read_file(file, mmap=True)
+        arrays, metadata = read_file(file, mmap)
     if _ENTRY not in metadata:
         raise DataError("it holds no rows")
     return arrays
