@@ -2,8 +2,8 @@
 
 What happens is what ``fitting`` does, in the same order, with labels of all rows in memory and the
 rows themselves on disk. Whatever looks at rows beside training is given some of them: at most 5,000
-that are held out to calibrate, at most 20,000 of some classes to choose settings by, and of every
-class as many as memory allows to tell which classes are alike.
+that are held out to calibrate, and at most 20,000 of some classes to choose settings by. Which
+classes are alike is told by the sums of their rows, of which the largest entries are kept.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
 MEMORY = 2**30
 _IN_MEMORY = 8  # times the size of the rows: what ``fit`` takes
-_ALIKE = 64  # share of the memory for the rows that tell which classes are alike
-_CHOOSING = 64  # ... and for those that settings are tried on, besides the limits of ``choosing``
+_SUMS = 32  # shares of the memory: for the sums that tell which classes are alike,
+_CHOOSING = 64  # for those that settings are tried on, within the limits of ``choosing``,
+_HELD_OUT = 16  # and for those that are held out
 
 
 class ShardsMixin:
@@ -112,11 +113,13 @@ def fit_from_disk(
     weights = _class_weights(estimator, shards, y_encoded)
     stored = survey(shards)
     _check_memory(shards, len(stored.features), memory)
-    share = min(estimator.calibration, HELD_OUT_SAMPLE / len(y_encoded))
+    a_row = 8 * max(stored.n_values / stored.n_rows, 1)
+    most = int(min(HELD_OUT_SAMPLE, memory / _HELD_OUT / a_row))
+    share = min(estimator.calibration, most / stored.n_rows)
     held_out = hold_out_rows(y_encoded, share, rng)
     rows = DiskRows(stored, y_encoded, weights, held_out)
     trellis = trellis_for(estimator, len(classes))
-    drawn = rng.permutation(np.flatnonzero(held_out))[:HELD_OUT_SAMPLE]
+    drawn = rng.permutation(np.flatnonzero(held_out))[:most]
     seed = int(rng.randint(2**31))
 
     def labelled(numbers: IntArray) -> LabelledRows:
@@ -124,10 +127,10 @@ def fit_from_disk(
         return LabelledRows(stored.gather(numbers), own, weights[own], classes)
 
     sample = labelled(np.sort(drawn)) if len(drawn) else None
-    most = max(1, memory // _ALIKE * stored.n_rows // (8 * max(stored.n_values, 1)))
-    alike = labelled(_some_of_each_class(y_encoded, ~held_out, most, seed))
+    sums = stored.class_sums(y_encoded, ~held_out, len(classes), memory // _SUMS // 8)
+    alike = LabelledRows(sums, np.arange(len(classes)), weights, classes)
     empty = alike[np.empty(0, np.int64)]
-    none = np.zeros(len(alike.y_encoded), bool)
+    none = np.zeros(len(classes), bool)
     engine = Engine(estimator, svm, alike, none, trellis, sample or empty, seed)
     choice = _choose(engine, rows, labelled, memory)
     assert isinstance(choice.learner, LinearSVM)
@@ -163,18 +166,6 @@ def _choose(engine: Engine, rows: DiskRows, labelled: Any, memory: int) -> Choic
     if len(small.sample.y_encoded) < ENOUGH:
         return first_settings(engine)
     return choose_on(small, engine)
-
-
-def _some_of_each_class(y_encoded: IntArray, may_be_taken: Any, n_rows: int, seed: int) -> IntArray:
-    """About so many rows, ascending: of every class as many, or all that it has, at least one."""
-    candidates = np.random.RandomState(seed).permutation(np.flatnonzero(may_be_taken))
-    by_class = candidates[np.argsort(y_encoded[candidates], kind="stable")]
-    sizes = np.bincount(y_encoded[by_class])
-    rank = np.arange(len(by_class)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    # How many rows there are up to each rank.
-    taken = np.cumsum(np.bincount(rank))
-    most = max(1, int(np.searchsorted(taken, n_rows, side="right")))
-    return np.sort(by_class[rank < most])
 
 
 # ---------------------------------------------------------------------- checks

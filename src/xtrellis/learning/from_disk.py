@@ -42,9 +42,9 @@ from .training import (
     warn_if_unconverged,
 )
 
-_STATE = 8  # shares of the memory, for the state of one block
+_STATE = 5  # shares of the memory, for the state of one block
 _WHOLE = 8  # for the rows of a block that is trained in memory
-_FINISHED = 16  # for finished blocks: joined, pruned and looked up they take some times as much
+_FINISHED = 8  # for finished blocks: joined, pruned and looked up they take some times as much
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,6 +83,43 @@ class StoredRows:
                 parts.append(X[rows[first:last] - self.starts[number]])
         return canonical_csr(sparse.vstack(parts, format="csr"))
 
+    def class_sums(
+        self, y_encoded: IntArray, taken: npt.NDArray[np.bool_], n_classes: int, n_entries: int
+    ) -> Any:
+        """Sum of some rows of each class, as a CSR matrix over all features.
+
+        Never more than twice ``n_entries`` sums are kept: when there are more, each class keeps its
+        largest, weighted by how few classes have them.
+        """
+        from scipy import sparse
+
+        sums = sparse.csr_matrix((n_classes, self.shards.n_features), dtype=np.float32)
+        for number in range(len(self.starts) - 1):
+            X, own = self.shards.read(number), slice(self.starts[number], self.starts[number + 1])
+            shape = n_classes, X.shape[0]
+            places = y_encoded[own], np.arange(X.shape[0])
+            belongs = sparse.csr_matrix((taken[own].astype(np.float32), places), shape)
+            belongs.eliminate_zeros()
+            with np.errstate(over="ignore"):
+                sums = sums + belongs @ X
+            if sums.nnz > 2 * n_entries:
+                sums = _largest_entries(sums, -(-n_entries // n_classes))
+        return canonical_csr(sums)
+
+
+def _largest_entries(sums: Any, n_each: int) -> Any:
+    """The largest entries of each row, weighted by how few rows have them."""
+    n_classes = sums.shape[0]
+    rarity = np.log1p(n_classes / np.maximum(np.bincount(sums.indices, minlength=1), 1))
+    sizes = -np.abs(sums.data) * rarity.astype(np.float32)[sums.indices]
+    counts = np.diff(sums.indptr)
+    row = np.repeat(np.arange(n_classes, dtype=np.int32), counts)
+    order = np.lexsort((sizes, row))
+    rank = np.arange(len(order)) - np.repeat(sums.indptr[:-1], counts)
+    sums.data[order[rank >= n_each]] = 0
+    sums.eliminate_zeros()
+    return sums
+
 
 def survey(shards: Any) -> StoredRows:
     """What training needs to know of all rows, in one sweep."""
