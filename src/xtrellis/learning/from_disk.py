@@ -15,8 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -331,21 +330,23 @@ class _Job:
         setting = self.setting
         result = train_block(training, plan, setting.learner, self.epochs, seed, setting.floor)
         if rows.held_out.any() and result.before is None:  # no row of this vertex is held out
-            result = _with_before(result, result.finished)
+            result = replace(result, before=result.finished)
         return result
 
     # .................................................................. all blocks
 
     def _run(self, tasks: list[tuple[IntArray, float, Callable[[], BlockResult]]]) -> None:
-        """Train blocks side by side, as far as there is room; those with most work first."""
+        """Train blocks side by side, as far as there is room; those with most work first.
+
+        They are kept in that order, too, so that the threads change nothing.
+        """
         from joblib import Parallel, delayed
 
         ordered = sorted(range(len(tasks)), key=lambda number: -tasks[number][1])
-        parallel = Parallel(
-            n_jobs=self.setting.n_jobs, require="sharedmem", return_as="generator_unordered"
-        )
+        parallel = Parallel(n_jobs=self.setting.n_jobs, require="sharedmem", return_as="generator")
         counts = self._rows_of_edges()
-        for number, result in parallel(delayed(_numbered)(n, tasks[n][2]) for n in ordered):
+        results = parallel(delayed(tasks[number][2])() for number in ordered)
+        for number, result in zip(ordered, results, strict=True):
             edges, work, _ = tasks[number]
             pairs = int(counts[edges].sum()) * len(edges)
             self._keep(result, pairs, work / self.total_work)
@@ -397,13 +398,3 @@ class _Job:
     def _next_seed(self) -> int:
         self.n_blocks += 1
         return block_seed(self.setting.seed, self.n_blocks - 1)
-
-
-def _numbered(number: int, task: Callable[[], BlockResult]) -> tuple[int, BlockResult]:
-    return number, task()
-
-
-def _with_before(result: BlockResult, before: Any) -> BlockResult:
-    from dataclasses import replace
-
-    return replace(result, before=before)
