@@ -15,6 +15,7 @@ ORDER = [
     {"evaluation"},
     {"text", "ensemble", "dask"},
     {"classifier", "ltls"},
+    {"fitting_from_disk"},
     {"fitting", "growing", "_online_method"},
     {"choosing"},
     {"held_out", "resuming"},

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ._arrays import IntArray
 from .graph.assignment import (
     PathAssignment,
     given_assignment,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from .classifier import TrellisClassifier
     from .fitting import LabelledRows
 
-_ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
+ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
 _MANY_ROWS = 20_000  # settings are tried on no more, nor on more values than
 _MANY_VALUES = 1_000_000
 _ROUGH = 2  # times the tolerance, for trials
@@ -88,7 +89,7 @@ class Engine:
     def chooses(self) -> bool:
         """Whether there are settings to choose, and rows to choose them by."""
         automatic = self.estimator.C == "auto" and isinstance(self.learner, LinearSVM)
-        return automatic and len(self.sample.y_encoded) >= _ENOUGH
+        return automatic and len(self.sample.y_encoded) >= ENOUGH
 
     @property
     def floor(self) -> float:
@@ -130,20 +131,31 @@ class Engine:
         Classes are taken by runs of neighbours: what makes them hard to tell apart, their likeness,
         is then as in the whole. (Of classes taken at random, other settings are the best.)
         """
-        y_encoded, n_classes = self.data.y_encoded, self.trellis.n_classes
-        part = min(_MANY_ROWS / len(y_encoded), _MANY_VALUES / max(self.data.X.nnz, 1))
-        if part >= 1 or len(self.orders) == 1:
+        data = self.data
+        n_rows, n_values = len(data.y_encoded), max(data.X.nnz, 1)
+        if min(_MANY_ROWS / n_rows, _MANY_VALUES / n_values) >= 1 or len(self.orders) == 1:
             return self
+        classes = self.sampled_classes(data.y_encoded, n_values)
+        return self.on_classes(classes, data[np.isin(data.y_encoded, classes)])
+
+    def sampled_classes(
+        self, y_encoded: IntArray, n_values: int, most_values: int = _MANY_VALUES
+    ) -> IntArray:
+        """Classes that have as many of these rows as settings are tried on, ascending."""
+        n_rows = len(y_encoded)
+        share = min(_MANY_ROWS / n_rows, min(_MANY_VALUES, most_values) / n_values)
         by_path = np.argsort(self.assignment(self.orders[0]).path_of_class)
         runs = np.array_split(by_path, self.trellis.slice_width)
         order = np.random.RandomState(self.seed).permutation(len(runs))
         by_run = np.concatenate([runs[i] for i in order])
-        n_rows = np.cumsum(np.bincount(y_encoded, minlength=n_classes)[by_run])
-        classes = np.sort(by_run[: max(2, np.searchsorted(n_rows, part * len(y_encoded)))])
-        new_number = np.full(n_classes, -1)
+        sizes = np.bincount(y_encoded, minlength=self.trellis.n_classes)
+        n_taken = np.searchsorted(np.cumsum(sizes[by_run]), share * n_rows)
+        return np.sort(by_run[: max(2, n_taken)])
+
+    def on_classes(self, classes: IntArray, rows: LabelledRows) -> Engine:
+        """The same on some of the classes, given all their rows."""
+        new_number = np.full(self.trellis.n_classes, -1)
         new_number[classes] = np.arange(len(classes))
-        taken = new_number[y_encoded] >= 0
-        rows = self.data[taken]
         rows = replace(
             rows, y_encoded=new_number[rows.y_encoded], classes=self.data.classes[classes]
         )
@@ -251,10 +263,20 @@ class Choice:
 def choose_settings(engine: Engine) -> Choice:
     """The best settings, or the first if there is nothing to choose, or too few rows to do it."""
     if not engine.chooses:
-        return Choice(engine, engine.assignment(engine.orders[0]), engine.learner)
+        return first_settings(engine)
     small = engine.on_a_sample()
-    if len(small.sample.y_encoded) < _ENOUGH:
+    if len(small.sample.y_encoded) < ENOUGH:
         small = engine
+    return choose_on(small, engine)
+
+
+def first_settings(engine: Engine) -> Choice:
+    """The settings to begin with."""
+    return Choice(engine, engine.assignment(engine.orders[0]), engine.learner)
+
+
+def choose_on(small: Engine, engine: Engine) -> Choice:
+    """Settings for an engine that are the best on some of its classes, or on all of them."""
     best, selection = select_settings(small)
     if small is engine:
         model = best.model

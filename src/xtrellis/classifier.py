@@ -29,6 +29,7 @@ from .fitting import (
     labelled_rows,
     trellis_for,
 )
+from .fitting_from_disk import ShardsMixin
 from .held_out import uncalibrated
 from .learning.learners import Learner
 from .learning.online import OnlineBlocks
@@ -40,7 +41,7 @@ from .selection.width_trials import WidthSelection
 from .selection.widths import select_slice_width
 
 
-class TrellisClassifier(growing.GrowingMixin, TrellisPredictor):
+class TrellisClassifier(growing.GrowingMixin, ShardsMixin, TrellisPredictor):
     """Classifier for many classes, with one linear learner for each edge of a trellis.
 
     Parameters

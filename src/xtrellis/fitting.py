@@ -35,17 +35,15 @@ from ._checks import (
 from ._progress import training_progress
 from .choosing import Engine, assign_paths, choose_settings
 from .decoding.losses import get_loss
-from .decoding.reranking import centroids_of
 from .graph.trellis import Trellis
 from .held_out import (
     calibrated,
-    choose_threshold,
     code_of,
     decodes_automatically,
     prunes_automatically,
+    settled,
     stored,
     uncalibrated,
-    with_centroids,
     with_fitted_loss,
     with_sets,
 )
@@ -59,8 +57,8 @@ from .selection.settings import Selection
 if TYPE_CHECKING:
     from .classifier import TrellisClassifier
 
-_SAMPLE = 2_000  # training rows that the training error is measured on
-_HELD_OUT_SAMPLE = 5_000  # held-out rows, at most, that losses and thresholds are fitted on
+SAMPLE = 2_000  # training rows that the training error is measured on
+HELD_OUT_SAMPLE = 5_000  # held-out rows, at most, that losses and thresholds are fitted on
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +239,7 @@ def fit_trellis(
         data = LabelledRows(*merged[:3], data.classes, merged[3])
     share = estimator.validation_fraction if estimator.early_stopping else estimator.calibration
     if not estimator.early_stopping:  # more rows would be held out in vain
-        share = min(share, _HELD_OUT_SAMPLE / len(data.y_encoded))
+        share = min(share, HELD_OUT_SAMPLE / len(data.y_encoded))
     held_out = hold_out_rows(data.y_encoded, share, rng, data.may_hold_out)
     trellis = trellis_for(estimator, len(data.classes))
     train = _train_by_epochs if estimator.early_stopping else _train_and_calibrate
@@ -274,7 +272,7 @@ def _train_and_calibrate(
     measure_held_out_loss: bool,
 ) -> FittedTrellis:
     """Train on all rows, with settings that suit weights trained without the held-out rows."""
-    sample = data[rng.permutation(np.flatnonzero(held_out))[:_HELD_OUT_SAMPLE]]
+    sample = data[rng.permutation(np.flatnonzero(held_out))[:HELD_OUT_SAMPLE]]
     engine = Engine(estimator, learner, data, held_out, trellis, sample, seed=rng.randint(2**31))
     choice = choose_settings(engine)
     engine, before = choice.engine, choice.before
@@ -285,24 +283,9 @@ def _train_and_calibrate(
         trained = engine.train(rows, choice.learner, report)
     before = trained.before if before is None else before
     model = engine.model(choice.assignment, trained.weights)
-    threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
-    loss = float("nan")
-    if before is not None:
-        judged = replace(model, weights=before.above(threshold))
-        if prunes_automatically(estimator):
-            judged = with_fitted_loss(estimator, judged, sample)
-            threshold = choose_threshold(judged, sample, estimator.n_jobs)
-            judged = replace(judged, weights=judged.weights.above(threshold))
-        judged = with_fitted_loss(estimator, judged, sample)
-        judged = with_centroids(estimator, judged, data[~held_out], sample)
-        judged, loss = calibrated(estimator, judged, sample, measure_held_out_loss)
-        sets = with_sets(judged, sample, estimator.n_jobs).conformal
-        model = replace(model, loss=judged.loss, calibration=judged.calibration, conformal=sets)
-        if judged.centroids is not None:
-            centroids = centroids_of(data.X, data.y_encoded, model.n_classes)
-            centroids = replace(centroids, strength=judged.centroids.strength)
-            model = replace(model, centroids=centroids)
-    model = replace(model, weights=stored(estimator, trained.weights.above(threshold)))
+    model, loss, threshold = settled(
+        estimator, model, before, data, held_out, sample, measure_held_out_loss
+    )
     return FittedTrellis(model, trained.history, loss, choice.selection, threshold)
 
 
@@ -362,6 +345,6 @@ def _train_by_epochs(
 
 def _training_error(model: TrellisModel, data: LabelledRows, rng: np.random.RandomState) -> float:
     """Training error of the finished model, on at most 2,000 rows."""
-    some = data[rng.permutation(data.X.shape[0])[:_SAMPLE]]
+    some = data[rng.permutation(data.X.shape[0])[:SAMPLE]]
     wrong = model.classify(some.X) != some.y_encoded
     return float(np.average(wrong, weights=some.sample_weight))

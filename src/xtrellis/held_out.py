@@ -192,3 +192,41 @@ def with_centroids(
     cosines = centroids.cosines(sample.X, classes)
     strength = choose_strength(costs, cosines, hits, sample.sample_weight)
     return replace(model, centroids=replace(centroids, strength=strength)) if strength else model
+
+
+# ---------------------------------------------------------------------- all of it
+
+
+def settled(
+    estimator: TrellisClassifier,
+    model: TrellisModel,
+    before: EdgeWeights | None,
+    data: LabelledRows,
+    held_out: npt.NDArray[np.bool_],
+    sample: LabelledRows,
+    measure_held_out_loss: bool = False,
+) -> tuple[TrellisModel, float, float]:
+    """A model trained on all rows with what a sample of held-out rows says of its weights before.
+
+    Also the loss on these, as :func:`calibrated` measures it, and the pruning threshold. Without
+    weights ``before`` nothing is judged. Centroids are those of ``data``.
+    """
+    threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
+    loss = float("nan")
+    if before is not None:
+        judged = replace(model, weights=before.above(threshold))
+        if prunes_automatically(estimator):
+            judged = with_fitted_loss(estimator, judged, sample)
+            threshold = choose_threshold(judged, sample, estimator.n_jobs)
+            judged = replace(judged, weights=judged.weights.above(threshold))
+        judged = with_fitted_loss(estimator, judged, sample)
+        judged = with_centroids(estimator, judged, data[~held_out], sample)
+        judged, loss = calibrated(estimator, judged, sample, measure_held_out_loss)
+        sets = with_sets(judged, sample, estimator.n_jobs).conformal
+        model = replace(model, loss=judged.loss, calibration=judged.calibration, conformal=sets)
+        if judged.centroids is not None:
+            centroids = centroids_of(data.X, data.y_encoded, model.n_classes)
+            centroids = replace(centroids, strength=judged.centroids.strength)
+            model = replace(model, centroids=centroids)
+    weights = stored(estimator, model.weights.above(threshold))
+    return replace(model, weights=weights), loss, threshold

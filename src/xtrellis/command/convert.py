@@ -28,7 +28,7 @@ def convert(
     The other commands take such a folder in place of a file of rows. predict reads one part of it
     at a time.
     """
-    from ..data.shards import write_shards
+    from ..data.converting import write_shards
 
     shards = write_shards(
         source_of(rows),

@@ -1,3 +1,4 @@
+from .converting import write_shards as write_shards
 from .datasets import fetch_paper_set as fetch_paper_set
 from .datasets import load_icd10cm as load_icd10cm
 from .datasets import load_wordnet as load_wordnet
@@ -7,7 +8,6 @@ from .readers import read_rows as read_rows
 from .readers import read_text as read_text
 from .shards import Shards as Shards
 from .shards import open_shards as open_shards
-from .shards import write_shards as write_shards
 from .streams import DataError as DataError
 from .svmlight import read_svmlight as read_svmlight
 from .svmlight import read_svmlight_files as read_svmlight_files

@@ -1,9 +1,9 @@
 """Rows on disk, larger than memory: a folder of CSR shards that are mapped one at a time.
 
-A converter streams an svmlight file into the folder, a few megabytes at a time. Each shard is a
-safetensors file of some rows: its arrays are mapped into memory when the shard is used, and nothing
-is parsed again. ``rows.json`` is written last and lists what the folder holds; a folder without it
-was not finished.
+A converter (``converting``) streams a file into the folder, a few megabytes at a time. Each shard
+is a safetensors file of some rows: its arrays are mapped into memory when the shard is used, and
+nothing is parsed again. ``rows.json`` is written last and lists what the folder holds; a folder
+without it was not finished.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .labels import checked_label, label_array
-from .streams import DataError, Source, Stream, opened
-from .svmlight import SvmlightRows, ZeroBased, _Block, _parse
+from .labels import label_array
+from .streams import DataError, Stream
+from .svmlight import SvmlightRows
 
 NAME, SUFFIX = "rows.json", ".rows"
 VERSION = 1
-_ENTRY = "xtrellis rows"  # of a shard's header
-_SHARD = 2**25  # bytes of features and values in a shard, about
+ENTRY = "xtrellis rows"  # of a shard's header
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +58,12 @@ class Shards:
         """Number of rows of all shards."""
         return sum(self.counts)
 
+    @property
+    def nbytes(self) -> int:
+        """Size of all shards on disk."""
+        paths = [shard_path(self.folder, number) for number in range(len(self))]
+        return sum(path.stat().st_size for path in paths if path.exists())
+
     def __len__(self) -> int:
         return len(self.counts)
 
@@ -72,13 +77,46 @@ class Shards:
         assert y is not None
         return X, y
 
+    def read(self, number: int) -> Any:
+        """Rows of one shard, without their labels, read into memory rather than mapped."""
+        from scipy import sparse
+
+        arrays = self._arrays(number, mmap=False)
+        indices = arrays["indices"]
+        indices -= self.first_feature
+        X = sparse.csr_matrix((self.counts[number], self.n_features), dtype=np.float32)
+        X.data, X.indices, X.indptr = arrays["values"], indices, arrays["indptr"]
+        X.has_canonical_format = True  # the converter wrote it so
+        return X
+
+    def encoded_labels(self) -> npt.NDArray[np.int64]:
+        """Number of each row's label in ``classes``; of the shards, only labels are read."""
+        found = []
+        for number, n_rows in enumerate(self.counts):
+            path = shard_path(self.folder, number)
+            with _naming(path):
+                labels = _read(path, mmap=True)["labels"]
+                known = labels.max(initial=0) < len(self.numbers) and labels.min(initial=0) >= 0
+                if labels.shape != (n_rows,) or not known:
+                    raise DataError("its parts do not fit each other")
+            found.append(self.numbers[labels])
+        return np.concatenate(found)
+
     def as_read(self, number: int) -> SvmlightRows:
         """Rows of one shard with features numbered as in the file that was converted."""
+        arrays = self._arrays(number, mmap=True)
+        y = self.classes[self.numbers[arrays["labels"]]]
+        lines = np.arange(len(y)) + 1 + sum(self.counts[:number])
+        rows = arrays["indices"], arrays["values"], arrays["indptr"]
+        return SvmlightRows(_named(self.folder), *rows, lines, y)
+
+    def _arrays(self, number: int, mmap: bool) -> dict[str, Any]:
+        """Arrays of one shard, checked."""
         if not 0 <= number < len(self):
             raise IndexError(f"there are {len(self)} shards, not {number + 1}")
-        path = _path(self.folder, number)
+        path = shard_path(self.folder, number)
         with _naming(path):
-            arrays = _mapped(path)
+            arrays = _read(path, mmap)
             indptr, indices = arrays["indptr"], arrays["indices"]
             values, labels = arrays["values"], arrays["labels"]
             n_rows, n_values = self.counts[number], len(values)
@@ -97,9 +135,7 @@ class Shards:
             )
             if not sound:
                 raise DataError("its parts do not fit each other")
-        y = self.classes[self.numbers[labels]]
-        lines = np.arange(n_rows) + 1 + sum(self.counts[:number])
-        return SvmlightRows(_named(self.folder), indices, values, indptr, lines, y)
+        return arrays
 
     def all_rows(self) -> SvmlightRows:
         """Rows of all shards, in memory."""
@@ -166,12 +202,12 @@ def _named(folder: Path) -> Stream:
     return Stream(io.BytesIO(), str(folder))
 
 
-def _mapped(path: Path) -> dict[str, Any]:
+def _read(path: Path, mmap: bool) -> dict[str, Any]:
     from ..model.model_file import read_file
 
     with open(path, "rb") as file:
-        arrays, metadata = read_file(file, mmap=True)
-    if _ENTRY not in metadata:
+        arrays, metadata = read_file(file, mmap)
+    if ENTRY not in metadata:
         raise DataError("it holds no rows")
     return arrays
 
@@ -188,134 +224,6 @@ def _naming(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: {' '.join(what.split())}") from None
 
 
-# ---------------------------------------------------------------------- writing
-
-
-def write_shards(
-    source: Source,
-    folder: str | os.PathLike[str],
-    *,
-    zero_based: ZeroBased = "auto",
-    shard_bytes: int = _SHARD,
-    verbose: int = 0,
-) -> Shards:
-    r"""Convert an svmlight file into a folder of shards, in bounded memory.
-
-    Parameters
-    ----------
-    source : path or binary file
-        As for :func:`read_svmlight`.
-    folder : path
-        Made if it does not exist; it must not hold rows already.
-    zero_based : bool or "auto", default="auto"
-        As for :func:`read_svmlight`.
-    shard_bytes : int
-        Size of a shard: what is in memory at once is a few times as much.
-    verbose : int, default=0
-        1 shows a progress bar.
-
-    Examples
-    --------
-    >>> import io, tempfile
-    >>> from xtrellis import TrellisClassifier
-    >>> from xtrellis.data import write_shards
-    >>> file = io.BytesIO(b"cat 1:1 3:1\ndog 2:1\n" * 10)
-    >>> clf = TrellisClassifier(learner="arow", random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     shards = write_shards(file, folder)
-    ...     for X, y in shards:
-    ...         clf = clf.partial_fit(X, y, classes=shards.classes)
-    ...     [clf.score(X, y) for X, y in shards]
-    [1.0]
-    """
-    from .._progress import row_progress
-
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    if (place / NAME).exists():
-        raise DataError(f"{place}: it holds rows already; name another folder, or delete it")
-    writer = _Writer(place, shard_bytes)
-    with opened(source) as stream, row_progress(verbose, None) as report:
-        for text in stream.blocks(min(shard_bytes, 2**22)):
-            block = _parse(stream, text, labelled=True)
-            writer.add(stream, block)
-            report(len(block.lines))
-        writer.flush()
-        if not writer.counts:
-            raise stream.error("there are no rows; is this the right file?")
-        if zero_based == "auto":
-            zero_based = writer.least == 0 or writer.most < 0
-        if not zero_based and writer.least == 0:
-            raise stream.error("feature 0 in a file of features from 1; pass zero_based=True")
-    writer.finish(bool(zero_based))
-    return open_shards(place)
-
-
-class _Writer:
-    """Collects rows until they fill a shard; labels are numbered as they come."""
-
-    def __init__(self, folder: Path, shard_bytes: int) -> None:
-        self.folder, self.shard_bytes = folder, shard_bytes
-        self.counts: list[int] = []
-        self.numbers: dict[str, int] = {}
-        self.whole_numbers, self.least, self.most = True, 2**31 - 1, -1
-        self._parts: list[tuple[_Block, npt.NDArray[np.int32]]] = []
-        self._size = 0
-
-    def add(self, stream: Stream, block: _Block) -> None:
-        """Take the rows of some lines."""
-        from ..kernels import svmlight as kernel
-
-        labels = np.empty(len(block.lines), np.int32)
-        self.whole_numbers &= bool((block.label_kinds == kernel.INTEGER).all())
-        start = 0
-        for row, stop in enumerate(block.name_stops.tolist()):
-            name = checked_label(stream, block.names[start:stop], int(block.lines[row]))
-            labels[row], start = self.numbers.setdefault(name, len(self.numbers)), stop
-        self.least = min(self.least, int(block.indices.min(initial=2**31 - 1)))
-        self.most = max(self.most, int(block.indices.max(initial=-1)))
-        self._parts.append((block, labels))
-        self._size += block.indices.nbytes + block.values.nbytes
-        if self._size >= self.shard_bytes:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what was collected as a shard."""
-        from ..model.atomic import replacing
-        from ..model.model_file import write_file
-
-        blocks = [block for block, _ in self._parts]
-        n_rows = sum(len(block.lines) for block in blocks)
-        if n_rows:
-            sizes = [np.diff(block.row_stops, prepend=0) for block in blocks]
-            arrays = {
-                "values": np.concatenate([block.values for block in blocks]),
-                "indices": np.concatenate([block.indices for block in blocks]),
-                "indptr": np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64),
-                "labels": np.concatenate([labels for _, labels in self._parts]),
-            }
-            path = _path(self.folder, len(self.counts))
-            with replacing(path) as beside, open(beside, "wb") as file:
-                write_file(file, arrays, {"version": VERSION}, _ENTRY)
-            self.counts.append(n_rows)
-        self._parts, self._size = [], 0
-
-    def finish(self, zero_based: bool) -> None:
-        """Write what the folder holds."""
-        from ..model.atomic import replacing
-
-        names: list[Any] = list(self.numbers)
-        facts = {
-            "version": VERSION,
-            "counts": self.counts,
-            "n_features": max(self.most + zero_based, 0),
-            "first_feature": int(not zero_based),
-            "whole_numbers": self.whole_numbers,
-            "labels": [int(name) for name in names] if self.whole_numbers else names,
-        }
-        with replacing(self.folder / NAME) as beside:
-            beside.write_text(json.dumps(facts), encoding="utf-8")
-
-
-def _path(folder: Path, number: int) -> Path:
+def shard_path(folder: Path, number: int) -> Path:
+    """File of one shard."""
     return folder / f"{number:06}{SUFFIX}"

@@ -111,7 +111,7 @@ def _independent_blocks(
     wanted = (positives > 0) & (positives < n_rows)
     wanted[twins] = False
     edges = np.flatnonzero(wanted)
-    for part in _parts(edges, n_features, n_rows, learner, block_bytes):
+    for part in edge_parts(edges, n_features, n_rows, learner, block_bytes):
         yield Plan(part, None, work=rows.X.nnz * len(part))
 
 
@@ -127,7 +127,7 @@ def _local_blocks(
         n_nonzeros = int(lengths[members].sum())
         n_features = min(n_nonzeros, rows.X.shape[1])
         edges = vertex_edges(trellis, i, v)
-        for part in _parts(edges, n_features, len(members), learner, block_bytes):
+        for part in edge_parts(edges, n_features, len(members), learner, block_bytes):
             yield Plan(part, members, n_nonzeros * len(part), (i, v))
 
 
@@ -172,7 +172,7 @@ def twin_edges(trellis: Trellis) -> tuple[IntArray, IntArray]:
     return trellis.twin_edges()
 
 
-def _parts(
+def edge_parts(
     edges: IntArray, n_features: int, n_rows: int, learner: Learner, block_bytes: float
 ) -> list[IntArray]:
     """The edges in equal parts, each with a state of at most ``block_bytes``, or one edge."""

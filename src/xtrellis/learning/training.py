@@ -219,7 +219,7 @@ def train_edges(
     return TrainedEdges(
         weights_of([result.finished for result in results]),
         weights_of(before) if before else None,
-        _history(plans, results, rows),
+        history_of(results, sum(_n_pairs(rows, plan) for plan in plans)),
     )
 
 
@@ -382,13 +382,12 @@ def _n_pairs(rows: TrainingRows, plan: Plan) -> int:
     return n_rows * len(plan.edges)
 
 
-def _history(plans: Sequence[Plan], results: Sequence[BlockResult], rows: TrainingRows) -> History:
-    """Losses and times of all blocks, epoch by epoch."""
+def history_of(results: Sequence[BlockResult], n_pairs: int) -> History:
+    """Losses and times of all blocks, epoch by epoch; ``n_pairs`` is their rows times edges."""
     history = History()
-    pairs = sum(_n_pairs(rows, plan) for plan in plans)
     for epoch in range(max((len(result.losses) for result in results), default=0)):
         # A block that converged earlier would have met its last loss again.
         loss = sum(result.losses[min(epoch, len(result.losses) - 1)] for result in results)
-        history.loss.append(loss / max(pairs, 1))
+        history.loss.append(loss / max(n_pairs, 1))
         history.seconds.append(sum(sum(result.seconds[epoch : epoch + 1]) for result in results))
     return history

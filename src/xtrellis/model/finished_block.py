@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,23 @@ class FinishedBlock:
         """Memory of the arrays."""
         arrays = (self.features, self.counts, self.columns, self.values)
         return sum(array.nbytes for array in arrays)
+
+    def above(self, threshold: float) -> FinishedBlock:
+        """The same, without the weights of at most this size; not for estimators."""
+        large = np.abs(self.values) > threshold
+        if large.all():
+            return self
+        counted = np.concatenate([[0], np.cumsum(large)])
+        ends = np.cumsum(self.counts, dtype=np.int64)
+        counts = np.diff(counted[np.concatenate([[0], ends])]).astype(np.int32)
+        left = counts > 0
+        return replace(
+            self,
+            features=self.features[left],
+            counts=counts[left],
+            columns=self.columns[large],
+            values=self.values[large],
+        )
 
     def __sizeof__(self) -> int:
         """What a cluster plans its memory by."""

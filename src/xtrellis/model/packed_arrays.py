@@ -132,7 +132,10 @@ class Texts:
 
 
 def _compressed(content: bytes) -> Bytes:
-    return np.frombuffer(lzma.compress(content, preset=6), np.uint8)
+    # A window no larger than the content: the usual one would take 90 MB for a few bytes.
+    window = 1 << min(max(len(content) - 1, 1).bit_length(), 23)
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": max(window, 4096)}]
+    return np.frombuffer(lzma.compress(content, filters=filters), np.uint8)
 
 
 def _decompressed(array: Bytes, n_bytes: int) -> bytes:

@@ -20,6 +20,8 @@ from ..._arrays import Float32Array, IntArray
 from ..._checks import check_positive
 from .learner import Block, Learner, finite, too_large
 
+CSR = tuple[npt.NDArray[Any], npt.NDArray[Any], Float32Array]  # indptr, indices and data
+
 MEASURED = 3  # every so many passes visit all rows and measure the gaps
 JUDGED = 12  # passes in which a gap has to fall to SLOW of what it was
 SLOW = 0.7
@@ -57,13 +59,14 @@ class Columns:
         """Columns of several parts, in the order of their edges."""
         if len(parts) == 1:
             return parts[0]
-        whole = Columns(
-            np.concatenate([part.edges for part in parts]),
-            np.hstack([part.weights for part in parts]),
-            np.concatenate([part.bias for part in parts]),
-            np.hstack([part.duals for part in parts]),
+        edges = np.sort(np.concatenate([part.edges for part in parts]))
+        places = [np.searchsorted(edges, part.edges) for part in parts]
+        return Columns(
+            edges,
+            _side_by_side([part.weights for part in parts], places),
+            _side_by_side([part.bias for part in parts], places),
+            _side_by_side([part.duals for part in parts], places),
         )
-        return whole.take(np.argsort(whole.edges))
 
 
 @dataclass
@@ -163,14 +166,7 @@ class LinearSVM(Learner):
 
     def start(self, block: Block) -> SVMState:
         """Zero weights and dual variables."""
-        from scipy import sparse
-
-        with np.errstate(over="ignore"):
-            squares = sparse.csr_matrix(
-                (block.data * block.data, block.indices, block.indptr),
-                (block.n_rows, block.n_features),
-            )
-            norms = squares @ np.ones(block.n_features, np.float32)
+        norms = self._norms(block)
         n_edges, n_features = block.n_edges, block.n_features
         return SVMState(
             costs=self._costs(block, norms),
@@ -191,6 +187,17 @@ class LinearSVM(Learner):
             earlier=np.full(n_edges, np.inf),
             moves=np.full(block.n_rows, np.inf, np.float32),
         )
+
+    def _norms(self, block: Block) -> Float32Array:
+        """Squared length of each row."""
+        from scipy import sparse
+
+        with np.errstate(over="ignore"):
+            squares = sparse.csr_matrix(
+                (block.data * block.data, block.indices, block.indptr),
+                (block.n_rows, block.n_features),
+            )
+            return np.asarray(squares @ np.ones(block.n_features, np.float32))
 
     def _costs(self, block: Block, norms: Float32Array) -> Float32Array:
         """C times the weight of each row, or a ValueError if the curvature overflows."""
@@ -251,22 +258,30 @@ class LinearSVM(Learner):
         self, block: Block, state: SVMState, visited: IntArray, tolerance: float
     ) -> npt.NDArray[np.float64]:
         """Losses and dual values of the edges, in two rows."""
+        csr = block.indptr, block.indices, block.data
+        return self._visit(csr, slice(None), state, visited, tolerance)
+
+    def _visit(
+        self, csr: CSR, own: slice, state: SVMState, visited: IntArray, tolerance: float
+    ) -> npt.NDArray[np.float64]:
+        """The same for rows that are at ``own`` in the state; ``visited`` counts from there."""
         from ...kernels import svm as kernels
 
+        indptr, indices, data = csr
         losses = np.empty((2, len(state.edges)))
         kernels.svm_pass(
-            block.indptr,
-            _unsigned(block.indices),
-            block.data,
+            indptr,
+            _unsigned(indices),
+            data,
             visited,
-            state.targets,
-            state.costs,
-            state.norms,
+            state.targets[own],
+            state.costs[own],
+            state.norms[own],
             np.float32(tolerance),
-            state.active.duals,
+            state.active.duals[own],
             state.active.weights,
             state.active.bias,
-            state.moves,
+            state.moves[own],
             losses[0],
             losses[1],
         )
@@ -342,15 +357,24 @@ class LinearSVM(Learner):
 
     def finish(self, block: Block, state: SVMState) -> tuple[Float32Array, Float32Array]:
         """The weights as they are."""
-        descended = Columns.together([state.active, *state.resting])
-        if len(state.newton_edges) == 0:
-            return finite(block, descended.weights, descended.bias)
+        descended = [state.active, *state.resting]
+        if len(descended) == 1 and len(state.newton_edges) == 0:
+            return finite(block, state.active.weights, state.active.bias)
         weights = np.empty((block.n_features, block.n_edges), np.float32)
         bias = np.empty(block.n_edges, np.float32)
-        weights[:, descended.edges], bias[descended.edges] = descended.weights, descended.bias
+        for part in descended:
+            weights[:, part.edges], bias[part.edges] = part.weights, part.bias
         weights[:, state.newton_edges] = state.newton_weights.T
         bias[state.newton_edges] = state.newton_bias
         return finite(block, weights, bias)
+
+
+def _side_by_side(parts: list[Float32Array], places: list[IntArray]) -> Float32Array:
+    """Columns of several tables at their places in one, without further copies."""
+    whole = np.empty((*parts[0].shape[:-1], sum(map(len, places))), np.float32)
+    for part, place in zip(parts, places, strict=True):
+        whole[..., place] = part
+    return whole
 
 
 def _column_products(a: Float32Array, b: Float32Array) -> npt.NDArray[np.float64]:

@@ -1,0 +1,217 @@
+"""``fit_shards``: training from a folder of rows that may be larger than memory.
+
+What happens is what ``fitting`` does, in the same order, with labels of all rows in memory and the
+rows themselves on disk. Whatever looks at rows beside training is given some of them: at most 5,000
+that are held out to calibrate, and at most 20,000 of some classes to choose settings by. Which
+classes are alike is told by the sums of their rows, of which the largest entries are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ._arrays import Float32Array, IntArray
+from ._changing import built_aside
+from ._checks import check_integer, class_weights
+from ._progress import training_progress
+from .choosing import ENOUGH, Choice, Engine, choose_on, first_settings
+from .fitting import (
+    HELD_OUT_SAMPLE,
+    SAMPLE,
+    FittedTrellis,
+    LabelledRows,
+    check_settings,
+    trellis_for,
+)
+from .held_out import floor_of, settled
+from .learning.from_disk import DiskRows, Setting, train_edges_from_disk
+from .learning.learners import Learner, LinearSVM
+from .learning.rows import hold_out_rows
+from .learning.stored_rows import survey
+from .model.packed_arrays import Counts
+
+if TYPE_CHECKING:
+    from .classifier import TrellisClassifier
+    from .data.shards import Shards
+
+MEMORY = 2**30
+_IN_MEMORY = 8  # times the size of the rows: what ``fit`` takes
+_SUMS = 32  # shares of the memory: for the sums that tell which classes are alike,
+_CHOOSING = 64  # for those that settings are tried on, within the limits of ``choosing``,
+_HELD_OUT = 16  # and for those that are held out
+
+
+class ShardsMixin:
+    """The method by which a classifier learns from rows on disk."""
+
+    def fit_shards(self, shards: Shards | str | os.PathLike[str], *, memory: int = MEMORY) -> Self:
+        r"""Train on a folder of rows that may be larger than memory.
+
+        Rows that ``fit`` can take within ``memory`` are read, and the model is that of ``fit``.
+        Others stay on disk: the model is then the same up to the solver's tolerance, if settings
+        and the order of the classes are given; those that are chosen may differ, as they are chosen
+        by a part of the rows. Only for the SVM with local training; others learn by
+        :meth:`partial_fit`, shard by shard.
+
+        Parameters
+        ----------
+        shards : Shards or path
+            A folder that :func:`~xtrellis.data.write_shards` made. It should be on a disk with room
+            for a second copy of the rows, which is there while training runs.
+        memory : int, default=2**30
+            Bytes to work with, besides those of the interpreter and the libraries. Training is
+            faster with more.
+
+        Examples
+        --------
+        >>> import io, tempfile
+        >>> from xtrellis import TrellisClassifier
+        >>> from xtrellis.data import write_shards
+        >>> file = io.BytesIO(b"cat 1:1 3:1\ndog 2:1\n" * 10)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     shards = write_shards(file, folder)
+        ...     clf = TrellisClassifier(random_state=0).fit_shards(shards)
+        ...     [clf.score(X, y) for X, y in shards]
+        [1.0]
+        """
+        from .data.shards import open_shards
+
+        check_integer("memory", memory, 1)
+        if isinstance(shards, str | os.PathLike):
+            shards = open_shards(shards)
+        if len(shards.classes) < 2:
+            found = shards.classes.tolist()
+            raise ValueError(f"{shards.folder}: at least two classes are needed, got {found}")
+        if _IN_MEMORY * shards.nbytes <= memory:
+            rows = shards.all_rows()
+            X = rows.matrix(shards.n_features, shards.first_feature == 0)
+            return self.fit(X, rows.y)  # type: ignore[attr-defined]
+        with built_aside(self, fresh=True) as new:
+            estimator: Any = new
+            fitted = fit_from_disk(estimator, check_settings(estimator), shards, memory)
+            estimator.model_, estimator.history_ = fitted.model, fitted.history
+            estimator.held_out_loss_ = fitted.held_out_loss
+            estimator.prune_threshold_ = fitted.threshold
+            estimator.n_features_in_ = shards.n_features
+            if fitted.selection is not None:
+                estimator.selection_ = fitted.selection
+        return self
+
+
+def fit_from_disk(
+    estimator: TrellisClassifier, learner: Learner, shards: Shards, memory: int
+) -> FittedTrellis:
+    """Train a trellis as an estimator's parameters say, in so much memory."""
+    svm = _checked_learner(estimator, learner)
+    rng = check_random_state(estimator.random_state)
+    y_encoded, classes = shards.encoded_labels(), shards.classes
+    weights = _class_weights(estimator, shards, y_encoded)
+    stored = survey(shards)
+    _check_memory(shards, len(stored.features), memory)
+    a_row = 8 * max(stored.n_values / stored.n_rows, 1)
+    most = int(min(HELD_OUT_SAMPLE, memory / _HELD_OUT / a_row))
+    share = min(estimator.calibration, most / stored.n_rows)
+    held_out = hold_out_rows(y_encoded, share, rng)
+    rows = DiskRows(stored, y_encoded, weights, held_out)
+    trellis = trellis_for(estimator, len(classes))
+    drawn = rng.permutation(np.flatnonzero(held_out))[:most]
+    seed = int(rng.randint(2**31))
+
+    def labelled(numbers: IntArray) -> LabelledRows:
+        own = y_encoded[numbers]
+        return LabelledRows(stored.gather(numbers), own, weights[own], classes)
+
+    sample = labelled(np.sort(drawn)) if len(drawn) else None
+    sums = stored.class_sums(y_encoded, ~held_out, len(classes), memory // _SUMS // 8)
+    alike = LabelledRows(sums, np.arange(len(classes)), weights, classes)
+    empty = alike[np.empty(0, np.int64)]
+    none = np.zeros(len(classes), bool)
+    engine = Engine(estimator, svm, alike, none, trellis, sample or empty, seed)
+    choice = _choose(engine, rows, labelled, memory)
+    assert isinstance(choice.learner, LinearSVM)
+    with training_progress(estimator.verbose) as report:
+        setting = Setting(
+            choice.learner,
+            estimator.epochs,
+            estimator.n_jobs,
+            seed,
+            floor_of(estimator) if held_out.any() else 0.0,
+            memory,
+            report,
+        )
+        trellis, paths = choice.engine.trellis, choice.assignment.path_of_class
+        trained = train_edges_from_disk(trellis, rows, paths, setting)
+    model = choice.engine.model(choice.assignment, trained.weights)
+    model, loss, threshold = settled(estimator, model, trained.before, alike, none, engine.sample)
+    sizes = np.bincount(y_encoded, minlength=len(classes))
+    model = replace(model, class_sizes=Counts.of(sizes))
+    some = labelled(np.sort(rng.permutation(len(y_encoded))[:SAMPLE]))
+    wrong = model.classify(some.X) != some.y_encoded
+    trained.history.training_error.append(float(np.average(wrong, weights=some.sample_weight)))
+    return FittedTrellis(model, trained.history, loss, choice.selection, threshold)
+
+
+def _choose(engine: Engine, rows: DiskRows, labelled: Any, memory: int) -> Choice:
+    """The settings that are the best on some classes, with all their rows."""
+    if not engine.chooses:
+        return first_settings(engine)
+    most_values = memory // _CHOOSING // 8
+    classes = engine.sampled_classes(rows.y_encoded, rows.stored.n_values, most_values)
+    small = engine.on_classes(classes, labelled(np.flatnonzero(np.isin(rows.y_encoded, classes))))
+    if len(small.sample.y_encoded) < ENOUGH:
+        return first_settings(engine)
+    return choose_on(small, engine)
+
+
+# ---------------------------------------------------------------------- checks
+
+
+def _checked_learner(estimator: TrellisClassifier, learner: Learner) -> LinearSVM:
+    """The SVM, or an error that says what cannot be trained from disk."""
+    where = "fit_shards in less memory than the rows need"
+    if not isinstance(learner, LinearSVM):
+        raise ValueError(
+            f"{where} is for learner='svm', got learner={estimator.learner!r}: learn with "
+            f"partial_fit, shard by shard, or give it more memory"
+        )
+    for name, wanted in (("training", "local"), ("early_stopping", False), ("checkpoint", None)):
+        if getattr(estimator, name) != wanted:
+            given = getattr(estimator, name)
+            raise ValueError(f"{where} needs {name}={wanted!r}, got {given!r}")
+    if estimator.slice_width == "auto":
+        raise ValueError(f"{where} needs a number for slice_width, or None; got 'auto'")
+    return learner
+
+
+def _check_memory(shards: Shards, n_features: int, memory: int) -> None:
+    """Raise an error if not even one edge could be trained."""
+    largest = shards.nbytes * max(shards.counts) // max(shards.n_rows, 1)
+    least = 4 * largest + 40 * shards.n_rows + 16 * n_features
+    if memory < least:
+        raise ValueError(
+            f"{shards.folder}: memory={memory} is too little for {len(shards)} parts of "
+            f"{shards.n_rows} rows, which need {least} bytes: give more, or convert the rows with "
+            f"a smaller shard_bytes"
+        )
+
+
+def _class_weights(
+    estimator: TrellisClassifier, shards: Shards, y_encoded: IntArray
+) -> Float32Array:
+    """How much a row of each class counts."""
+    classes = shards.classes
+    if estimator.class_weight is None:
+        return np.ones(len(classes), np.float32)
+    if estimator.class_weight == "balanced":
+        sizes = np.bincount(y_encoded, minlength=len(classes))
+        return (len(y_encoded) / (len(classes) * sizes)).astype(np.float32)
+    weights = class_weights(estimator.class_weight, classes, classes)
+    if not (weights > 0).all():
+        label = classes[weights <= 0][:1].tolist()[0]
+        raise ValueError(f"class_weight must be positive for rows on disk, got 0 for {label!r}")
+    return weights

@@ -1,0 +1,82 @@
+"""The linear SVM of a block whose rows are on disk: block minimisation.
+
+Yu, Hsieh, Chang and Lin, "Large linear classification when data cannot fit in memory" (2010): the
+dual variables of all rows and the weights stay in memory, the rows do not. One part of them after
+the other is read, some passes of coordinate descent are made over its rows, and its variables wait
+for the next sweep. This minimises the dual objective over the variables of one part at a time, so
+it ends at the optimum of rows in memory; when that is reached is told by the same duality gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._arrays import Float32Array, IntArray
+from .learner import Block
+from .svm import CSR, MAX_PASSES, LinearSVM, SVMState
+
+
+class Parts(Protocol):
+    """Rows in parts that are read one at a time."""
+
+    @property
+    def starts(self) -> IntArray:
+        """Number of the first row of each part, and the number of all rows."""
+
+    def read(self, number: int) -> CSR:
+        """The rows of one part."""
+
+
+@dataclass(frozen=True)
+class StreamedBlock(Block):
+    """A block whose rows are read part by part.
+
+    ``data`` holds only the value of the largest size, and ``indptr`` and ``indices`` nothing.
+    """
+
+    parts: Any = None
+    norms: Float32Array = field(default_factory=lambda: np.empty(0, np.float32))
+    seed: int = 0
+
+
+@dataclass
+class StreamedSVM(LinearSVM):
+    """As :class:`LinearSVM`, for a :class:`StreamedBlock`.
+
+    There are no Newton steps, each of which would read all rows many times: what so many passes of
+    coordinate descent leave unsolved is left as it is, and reported as a shortfall.
+    """
+
+    def _norms(self, block: Block) -> Float32Array:
+        assert isinstance(block, StreamedBlock)
+        return block.norms
+
+    def _pass(
+        self, block: Block, state: SVMState, visited: IntArray, tolerance: float
+    ) -> npt.NDArray[np.float64]:
+        """Losses and dual values of the edges, in two rows; one visit per part and sweep."""
+        assert isinstance(block, StreamedBlock)
+        losses = np.zeros((2, len(state.edges)))
+        rng = np.random.default_rng([block.seed, state.n_passes])
+        starts = block.parts.starts
+        for number in rng.permutation(len(starts) - 1):
+            own = slice(starts[number], starts[number + 1])
+            first, last = np.searchsorted(visited, [own.start, own.stop])
+            rows = visited[first:last] - own.start
+            if len(rows) == 0:
+                continue
+            csr = block.parts.read(number)
+            losses += self._visit(csr, own, state, rng.permutation(rows), tolerance)
+        return losses
+
+    def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
+        """Nothing: coordinate descent is all there is."""
+
+    def converged(self, state: SVMState) -> bool:
+        """Whether every edge is solved, or has had its passes."""
+        solved = bool((state.gaps <= self.tolerance).all())
+        return solved or state.n_passes >= MAX_PASSES

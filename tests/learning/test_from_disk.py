@@ -1,0 +1,299 @@
+"""Training from disk gives the model of rows in memory, in a quarter of their memory."""
+
+import errno
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from clusters import bits
+from samples import topics
+from xtrellis import TrellisClassifier, fitting_from_disk
+from xtrellis.data import DataError, write_shards
+from xtrellis.learning import LinearSVM, from_disk, stored_rows
+from xtrellis.learning.from_disk import FinishedBlocks
+from xtrellis.learning.stored_rows import spill, survey
+from xtrellis.model.finished_block import finish_block
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return topics(n_classes=40, n_rows=6000, n_features=3000)
+
+
+@pytest.fixture(scope="module")
+def shards(rows, tmp_path_factory):
+    return write_shards([rows], tmp_path_factory.mktemp("rows") / "shards", shard_bytes=20_000)
+
+
+@pytest.fixture
+def always_from_disk(monkeypatch):
+    """Rows stay on disk, however much memory there is."""
+    monkeypatch.setattr(fitting_from_disk, "_IN_MEMORY", 10**9)
+
+
+def test_rows_on_disk_are_those_of_memory(rows, shards):
+    X, y = rows
+    stored = survey(shards)
+    assert len(shards) >= 10
+    np.testing.assert_array_equal(shards.encoded_labels(), y)
+    np.testing.assert_allclose(stored.norms, X.multiply(X).sum(axis=1).A1, rtol=1e-5)
+    np.testing.assert_array_equal(stored.lengths, np.diff(X.indptr))
+    frequencies = np.bincount(X.indices, minlength=X.shape[1])[stored.features]
+    assert (np.diff(frequencies) <= 0).all()
+    assert frequencies[-1] > 0
+    indptr, indices, data = stored.read(1)
+    found = sparse.csr_matrix((data, stored.features[indices], indptr), (len(indptr) - 1, 3000))
+    own = X[stored.starts[1] : stored.starts[2]]
+    assert (found != own).nnz == 0
+    some = np.arange(5, 6000, 77)
+    assert (stored.gather(some) != X[some]).nnz == 0
+
+
+def test_many_features_need_no_table_of_all(shards, monkeypatch):
+    expected = survey(shards)
+    monkeypatch.setattr(stored_rows, "_DENSE", 10)
+    found = survey(shards)
+    np.testing.assert_array_equal(found.features, expected.features)
+    for one, other in zip(found.read(2), expected.read(2), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_sums_of_classes_keep_what_is_largest(rows, shards):
+    X, y = rows
+    taken = np.arange(len(y)) % 3 > 0
+    belongs = sparse.csr_matrix((taken.astype(np.float32), (y, np.arange(len(y)))), (40, len(y)))
+    expected = (belongs @ X).toarray()
+    stored = survey(shards)
+    whole = stored.class_sums(y, taken, 40, 10**6)
+    np.testing.assert_allclose(whole.toarray(), expected, rtol=1e-4, atol=1e-6)
+    some = stored.class_sums(y, taken, 40, 40 * 20)
+    assert some.nnz <= 2 * 40 * 20
+    for sums, own in zip(expected, some.toarray(), strict=True):
+        assert set(np.argsort(-sums)[:4]) <= set(np.flatnonzero(own))
+
+
+def test_rows_are_spilled_by_vertex(rows, shards):
+    X, y = rows
+    stored = survey(shards)
+    vertices = np.where(y % 5 == 4, -1, y % 5).astype(np.int32)
+    spilled = spill(stored, vertices, 4)
+    for vertex in range(4):
+        indptr, indices, data = spilled.pieces(vertex).whole()
+        own = X[vertices == vertex]
+        found = sparse.csr_matrix((data, stored.features[indices], indptr), own.shape)
+        assert (found != own).nnz == 0
+    spilled.close()
+
+
+def exact(width=None, **settings):
+    """A model that the order of rows hardly changes."""
+    settings = {"assignment": "random", "calibration": 0.0, "prune_threshold": 0, **settings}
+    learner = LinearSVM(C=1.0, tolerance=1e-3)
+    return TrellisClassifier(width, learner=learner, weight_bits=32, random_state=0, **settings)
+
+
+@pytest.mark.parametrize(("width", "memory"), [(None, 2**26), (3, 2**26), (None, 600_000)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_model_is_that_of_rows_in_memory(
+    rows, shards, always_from_disk, monkeypatch, width, memory
+):
+    """Also with three slices, and with memory for few edges at a time and no vertex as a whole."""
+    X, y = rows
+    monkeypatch.setattr(from_disk, "_FINISHED", 1e-3)
+    in_memory = exact(width).fit(X, y)
+    on_disk = exact(width).fit_shards(shards, memory=memory)
+    np.testing.assert_array_equal(on_disk.classes_, in_memory.classes_)
+    paths = [clf.assignment_.path_of_class for clf in (in_memory, on_disk)]
+    np.testing.assert_array_equal(*paths)
+    assert (in_memory.predict(X) == on_disk.predict(X)).mean() > 0.99
+    assert abs(in_memory.score(X, y) - on_disk.score(X, y)) < 0.005
+
+
+def test_defaults_are_as_accurate_as_in_memory(rows, shards, always_from_disk):
+    X, y = rows
+    X_test, y_test = topics(n_classes=40, n_rows=6000, n_features=3000)
+    in_memory = TrellisClassifier(random_state=0).fit(X, y)
+    on_disk = TrellisClassifier(random_state=0).fit_shards(shards.folder, memory=2**27)
+    assert on_disk.n_features_in_ == 3000
+    assert on_disk.selection_.trials
+    assert on_disk.score(X_test, y_test) > in_memory.score(X_test, y_test) - 0.01
+    assert on_disk.history_.training_error[0] < 0.1
+    sizes = on_disk.model_.class_sizes.values(40)
+    np.testing.assert_array_equal(sizes, np.bincount(y))
+    assert len(on_disk.predict_set(X[:3])) == 3
+
+
+def test_threads_change_nothing(shards, always_from_disk):
+    one, two = (
+        TrellisClassifier(C=1.0, n_jobs=n, random_state=0).fit_shards(shards, memory=2**20)
+        for n in (1, 2)
+    )
+    assert bits(one) == bits(two)
+
+
+def test_classes_have_weights(rows, shards, always_from_disk):
+    X, y = rows
+    for weight in ("balanced", {7: 50.0}):
+        on_disk = exact(class_weight=weight, epochs=30).fit_shards(shards, memory=2**26)
+        in_memory = exact(class_weight=weight).fit(X, y)
+        assert (on_disk.predict(X) == in_memory.predict(X)).mean() > 0.98
+
+
+def test_rows_that_fit_are_trained_in_memory(rows, shards):
+    X, y = rows
+    on_disk = TrellisClassifier(C=1.0, random_state=0).fit_shards(shards, memory=2**28)
+    assert bits(on_disk) == bits(TrellisClassifier(C=1.0, random_state=0).fit(X, y))
+
+
+def test_what_is_not_solved_is_said(shards, always_from_disk):
+    clf = TrellisClassifier(C=1000.0, epochs=1, calibration=0.0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="after 1 epochs before it converged"):
+        clf.fit_shards(shards, memory=2**26)
+
+
+def test_finished_blocks_stay_within_their_memory():
+    rng = np.random.default_rng(0)
+    kept = FinishedBlocks(20_000)
+    for first in range(0, 40, 4):
+        weights = rng.standard_normal((300, 4)).astype(np.float32)
+        block = finish_block(np.arange(first, first + 4), np.arange(300), weights, np.zeros(4))
+        kept.add(block)
+        assert sum(each.nbytes for each in kept.blocks) <= 20_000
+    assert len(kept.blocks) == 10
+    assert kept.threshold > 1
+    assert all((np.abs(each.values) > kept.threshold).all() for each in kept.blocks)
+
+
+# ---------------------------------------------------------------------- memory
+
+CHILD = """
+import json, resource, sys
+from pathlib import Path
+import numpy as np
+from scipy import sparse
+from xtrellis import TrellisClassifier
+from xtrellis.data import write_shards
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name + ":"))
+
+def batches(n_batches, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(n_batches):
+        y = rng.integers(0, 60, 1000)
+        columns = np.exp(rng.random((1000, 80)) * np.log(10_000)).astype(int)
+        columns[:, :4] = 100 + (31 * y[:, None] + 97 * rng.integers(0, 10, (1000, 4))) % 9_000
+        indptr = np.arange(0, columns.size + 1, 80)
+        X = sparse.csr_matrix((np.ones(columns.size), columns.ravel(), indptr), (1000, 10_001))
+        X.sum_duplicates()
+        X.data[:] = 0.12
+        yield X, y
+
+def fit(folder, n_batches, memory, limited):
+    shards = write_shards(batches(n_batches, 0), folder, shard_bytes=300_000)
+    memory = memory or shards.nbytes // 4
+    Path("/proc/self/clear_refs").write_text("5")
+    before = status("VmRSS")
+    if limited:
+        limit = status("VmData") + memory
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    clf = TrellisClassifier(C=1.0, random_state=0).fit_shards(shards, memory=memory)
+    return clf, shards.nbytes, status("VmHWM") - before
+
+folder = Path(sys.argv[1])
+fit(folder / "small", 5, 12_000_000, False)  # everything is imported and compiled
+clf, size, peak = fit(folder / "large", 40, None, True)
+X, y = next(batches(1, 1))
+print(size, peak, clf.score(X, y))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_quarter_of_the_rows_memory_is_enough(tmp_path):
+    """Enforced by the operating system, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    size, peak, accuracy = map(float, done.stdout.split())
+    assert size > 20e6
+    assert peak < size / 4
+    assert accuracy > 0.8
+    assert not list((tmp_path / "large").glob("tmp*"))
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+def refusal(call, *arguments, error=ValueError, **options):
+    with pytest.raises(error) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_what_cannot_be_trained_from_disk_is_named(shards):
+    for settings, message in [
+        ({"learner": "arow"}, "is for learner='svm', got learner='arow': learn with partial_fit"),
+        ({"training": "independent"}, "needs training='local', got 'independent'"),
+        ({"slice_width": "auto"}, "needs a number for slice_width, or None; got 'auto'"),
+        ({"early_stopping": True}, "needs early_stopping=False, got True"),
+        ({"checkpoint": "x", "random_state": 0}, "needs checkpoint=None, got 'x'"),
+        ({"class_weight": {3: 0.0}}, "class_weight must be positive for rows on disk, got 0 for 3"),
+    ]:
+        clf = TrellisClassifier(**settings)
+        assert message in refusal(clf.fit_shards, shards, memory=10**6)
+        assert not hasattr(clf, "model_")
+    assert "memory=1000 is too little" in refusal(
+        TrellisClassifier().fit_shards, shards, memory=1000
+    )
+    assert "memory must be an integer" in refusal(TrellisClassifier().fit_shards, shards, memory=0)
+
+
+def test_one_class_is_too_few(tmp_path):
+    shards = write_shards([(np.eye(3), ["a"] * 3)], tmp_path)
+    message = refusal(TrellisClassifier().fit_shards, shards)
+    assert message.endswith("at least two classes are needed, got ['a']")
+
+
+def test_a_shard_cut_short_is_named(rows, tmp_path, always_from_disk):
+    shards = write_shards([rows], tmp_path, shard_bytes=20_000)
+    path = tmp_path / "000003.rows"
+    path.write_bytes(path.read_bytes()[:-50])
+    message = refusal(TrellisClassifier().fit_shards, shards, memory=2**26, error=DataError)
+    assert message.startswith(f"{path}: ")
+    path.unlink()
+    message = refusal(TrellisClassifier().fit_shards, shards, memory=2**26, error=DataError)
+    assert message == f"{path}: this shard is missing; convert the rows again"
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(rows, tmp_path, always_from_disk, monkeypatch):
+    shards = write_shards([rows], tmp_path, shard_bytes=20_000)
+    before = sorted(tmp_path.iterdir())
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+
+    def full(dir):
+        return open("/dev/full", "w+b", buffering=2**20)
+
+    monkeypatch.setattr(stored_rows.tempfile, "TemporaryFile", full)
+    clf = TrellisClassifier(C=1.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(OSError) as caught:
+            clf.fit_shards(shards, memory=2**26)
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(tmp_path)
+    assert "training needs as much room there as the rows take; free some" in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+    assert not hasattr(clf, "model_")
