@@ -141,8 +141,10 @@ def train_block(
     before = None
     if rows.held_out.any():
         held_out = rows.held_out if plan.rows is None else rows.held_out[plan.rows]
+        running.learner = learner.rough()  # good enough to judge by
         running.run(np.flatnonzero(~held_out), epochs)
         before = running.finish(rows, floor)
+        running.learner = learner
         if learner.online:
             running.start_again()
     losses, seconds = running.run(np.arange(running.block.n_rows), epochs)
