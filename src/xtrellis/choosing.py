@@ -48,9 +48,8 @@ if TYPE_CHECKING:
     from .fitting import LabelledRows
 
 ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
-_MANY_ROWS = 20_000  # settings are tried on no more, nor on more values than
-_MANY_VALUES = 1_000_000
-_ROUGH = 2  # times the tolerance, for trials
+_MANY_ROWS = 10_000  # settings are tried on no more, nor on more values than
+_MANY_VALUES = 500_000
 
 
 def assign_paths(
@@ -335,9 +334,7 @@ def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -
     """Train with these settings, without the held-out rows."""
     assert isinstance(engine.learner, LinearSVM)
     learner = replace(engine.learner, C=C)
-    # A rougher solution ranks the settings as well, in less time.
-    rough = replace(learner, tolerance=_ROUGH * learner.tolerance)
-    weights = engine.train_before(engine.rows(assignment), rough)
+    weights = engine.train_before(engine.rows(assignment), learner)
     model = with_fitted_loss(engine.estimator, engine.model(assignment, weights), engine.sample)
     model, _ = calibrated(engine.estimator, model, engine.sample)
     return Candidate(engine, model, learner, trial_of(order, C, model, engine.sample))

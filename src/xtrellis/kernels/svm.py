@@ -1,4 +1,4 @@
-"""Linear SVMs: passes of dual coordinate descent for all edges of a block.
+"""Linear SVMs: rounds of dual coordinate descent for all edges of a block.
 
 Each edge minimises ``P(w) = |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2``. The bias is the
 weight of a constant feature of 1.
@@ -11,6 +11,7 @@ from .learn import row_margins
 
 _FEW = 8  # an update of fewer than one in this many edges goes edge by edge
 _RUN = 256  # rows whose losses are added up in single precision
+_CACHED, _CHUNK = 4096, 8  # as in rows.visiting_order
 
 
 @part(fastmath=SUMS)
@@ -35,7 +36,23 @@ def _add_to_edges(indices, data, start, stop, steps, changed, weights):
                 weights[k, j] += x * steps[j]
 
 
-@kernel(fastmath=SUMS)
+@part
+def _shuffle(order, state):
+    """Put the rows into a new random order; of many, a few neighbours stay together.
+
+    See ``rows.visiting_order``, which gave them the order they come in.
+    """
+    chunk = np.int64(1) if order.size <= _CACHED else np.int64(_CHUNK)
+    for c in range(order.size // chunk - 1, 0, -1):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        other = np.int64((state >> np.uint64(33)) % np.uint64(c + 1))
+        for k in range(chunk):
+            i, j = c * chunk + k, other * chunk + k
+            order[i], order[j] = order[j], order[i]
+    return state
+
+
+@part(fastmath=SUMS)
 def svm_pass(
     indptr,
     indices,
@@ -122,3 +139,53 @@ def svm_pass(
     for j in range(n_edges):
         losses[j] += loss[j]
         values[j] += value[j]
+
+
+@kernel
+def svm_round(
+    indptr,
+    indices,
+    data,
+    rows,
+    n_passes,
+    seed,
+    targets,
+    costs,
+    norms,
+    tolerance,
+    duals,
+    weights,
+    bias,
+    moves,
+    losses,
+    values,
+):
+    """Some passes over these rows, in this order and then in others; see :func:`svm_pass`.
+
+    All but the last visit only rows that had a gradient above 20 times the tolerance when last
+    visited. ``losses`` and ``values`` are those of the last pass.
+    """
+    state = np.uint64(seed)
+    order, visited = rows.copy(), np.empty(rows.size, np.int64)
+    for left in range(n_passes - 1, -1, -1):
+        n_visited = np.int64(0)
+        for i in order:
+            visited[n_visited] = i
+            n_visited += left == 0 or moves[i] > np.float32(20) * tolerance
+        svm_pass(
+            indptr,
+            indices,
+            data,
+            visited[:n_visited],
+            targets,
+            costs,
+            norms,
+            tolerance,
+            duals,
+            weights,
+            bias,
+            moves,
+            losses,
+            values,
+        )
+        state = _shuffle(order, state)

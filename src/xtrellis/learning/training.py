@@ -105,12 +105,15 @@ class RunningBlock:
         rng = np.random.default_rng(seed)
         return cls(plan, block, features, learner, learner.start(block), rng)
 
-    def run(self, members: IntArray, n_epochs: int) -> tuple[list[float], list[float]]:
+    def run(
+        self, members: IntArray, n_epochs: int, learner: Learner | None = None
+    ) -> tuple[list[float], list[float]]:
         """Epochs over some rows of the block; losses and seconds of each."""
+        learner = learner or self.learner
         return run_epochs(
-            lambda: self.learner.step(self.block, self.state, visiting_order(members, self.rng)),
+            lambda: learner.step(self.block, self.state, visiting_order(members, self.rng)),
             n_epochs,
-            lambda loss: self.learner.converged(self.state),
+            lambda loss: learner.converged(self.state),
         )
 
     def start_again(self) -> None:
@@ -118,9 +121,9 @@ class RunningBlock:
         self.state = self.learner.start(self.block)
 
     def finish_before(self, rows: TrainingRows, n_epochs: int, floor: float) -> FinishedBlock:
-        """The weights after epochs without the held-out rows."""
+        """The weights after epochs without the held-out rows, near enough to judge them by."""
         held_out = rows.held_out if self.plan.rows is None else rows.held_out[self.plan.rows]
-        self.run(np.flatnonzero(~held_out), n_epochs)
+        self.run(np.flatnonzero(~held_out), n_epochs, self.learner.rough())
         return self.finish(rows, floor)
 
     def finish(

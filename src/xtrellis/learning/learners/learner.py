@@ -129,6 +129,10 @@ class Learner(BaseEstimator, ABC):
         """Whether further epochs would change nothing."""
         return False
 
+    def rough(self) -> Learner:
+        """A learner that comes near to what this one learns, in less time; by default, itself."""
+        return self
+
     def shortfall(self, block: Block, state: Any) -> float:
         """Share of the block's objective that further epochs could still remove; 0 if unknown."""
         return 0.0

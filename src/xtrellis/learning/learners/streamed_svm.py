@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..._arrays import Float32Array, IntArray
 from .learner import Block
-from .svm import CSR, MAX_PASSES, LinearSVM, SVMState
+from .svm import CSR, MAX_ROUNDS, LinearSVM, SVMState
 
 
 class Parts(Protocol):
@@ -55,22 +55,21 @@ class StreamedSVM(LinearSVM):
         assert isinstance(block, StreamedBlock)
         return block.norms
 
-    def _pass(
-        self, block: Block, state: SVMState, visited: IntArray, tolerance: float
+    def _round(
+        self, block: Block, state: SVMState, rows: IntArray, n_passes: int, tolerance: float
     ) -> npt.NDArray[np.float64]:
-        """Losses and dual values of the edges, in two rows; one visit per part and sweep."""
+        """Losses and dual values of the edges, in two rows; all passes while a part is read."""
         assert isinstance(block, StreamedBlock)
         losses = np.zeros((2, len(state.edges)))
-        rng = np.random.default_rng([block.seed, state.n_passes])
+        rng = np.random.default_rng([block.seed, state.n_rounds])
         starts = block.parts.starts
         for number in rng.permutation(len(starts) - 1):
             own = slice(starts[number], starts[number + 1])
-            first, last = np.searchsorted(visited, [own.start, own.stop])
-            rows = visited[first:last] - own.start
-            if len(rows) == 0:
+            first, last = np.searchsorted(rows, [own.start, own.stop])
+            if first == last:
                 continue
-            csr = block.parts.read(number)
-            losses += self._visit(csr, own, state, rng.permutation(rows), tolerance)
+            csr, here = block.parts.read(number), rng.permutation(rows[first:last] - own.start)
+            losses += self._visit(csr, own, state, here, n_passes, tolerance)
         return losses
 
     def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
@@ -79,4 +78,4 @@ class StreamedSVM(LinearSVM):
     def converged(self, state: SVMState) -> bool:
         """Whether every edge is solved, or has had its passes."""
         solved = bool((state.gaps <= self.tolerance).all())
-        return solved or state.n_passes >= MAX_PASSES
+        return solved or state.n_rounds >= MAX_ROUNDS

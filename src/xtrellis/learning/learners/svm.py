@@ -1,11 +1,11 @@
 """The linear SVM: many edges by coordinate descent, the stubborn ones by Newton's method.
 
-All edges of a block descend together at first: a few passes over the rows bring most of them to
-their optimum. Every third pass visits all rows and measures each edge's duality gap. Edges that are
-solved rest while the others go on, which costs less the fewer they are. An edge whose gap no longer
-falls is ill-conditioned, for example because heavy rows contradict each
-other. It leaves the others for good and is solved by itself, by Newton's method on the primal
-objective, which takes a few steps whatever the weights of the rows.
+All edges of a block descend together at first, in rounds of three passes over the rows; a few
+rounds bring most of them to their optimum. The last pass of a round measures each edge's duality
+gap. Edges that are solved rest while the others go on, which costs less the fewer they are. An edge
+whose gap no longer falls is ill-conditioned, for example because heavy rows contradict each other.
+It leaves the others for good and is solved by itself, by Newton's method on the primal objective,
+which takes a few steps whatever the weights of the rows.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from .learner import Block, Learner, finite, too_large
 
 CSR = tuple[npt.NDArray[Any], npt.NDArray[Any], Float32Array]  # indptr, indices and data
 
-MEASURED = 3  # every so many passes visit all rows and measure the gaps
-JUDGED = 12  # passes in which a gap has to fall to SLOW of what it was
+PASSES = 3  # per round
+JUDGED = 4  # rounds in which a gap has to fall to SLOW of what it was
 SLOW = 0.7
-MAX_PASSES = 60  # of coordinate descent before Newton's method solves what is left
+MAX_ROUNDS = 20  # of coordinate descent before Newton's method solves what is left
 RESTING = 1 / 3  # of the edges in descent: as soon as so many are solved, they rest
 LEAST_GAP = 1e-5  # that sums in single precision can tell
 MAX_DUAL = 1e3  # single precision holds weights to about 1e-7 of the largest dual variable
-NEWTON_STEPS = 20  # per edge and epoch
-NEWTON_ROUNDS = 5  # epochs of them
+NEWTON_STEPS = 20  # per edge and round
+NEWTON_ROUNDS = 5
+ROUGH = 2  # times the tolerance, for judging settings
+FAR = 0.3  # gap of an edge that even then must be solved
 
 
 @dataclass
@@ -91,8 +93,8 @@ class SVMState:
         The gaps when they were last judged.
     moves : ndarray of float32, shape (n_rows,)
         Largest gradient of each row when last visited.
-    n_passes, n_rows : int
-        Passes since the rows changed, and the number of rows visited.
+    n_rounds, n_newton, n_rows : int
+        Rounds of descent, and of Newton's method, since the rows changed; the number of rows.
     """
 
     costs: Float32Array
@@ -107,7 +109,7 @@ class SVMState:
     losses: npt.NDArray[np.float64]
     earlier: npt.NDArray[np.float64]
     moves: Float32Array
-    n_passes: int = 0
+    n_rounds: int = 0
     n_newton: int = 0
     n_rows: int = 0
 
@@ -122,7 +124,7 @@ class SVMState:
         self.resting = []
         self.renumber(block)
         self.gaps[:] = self.earlier[:] = np.inf
-        self.n_passes, self.n_rows, self.n_newton = 0, n_rows, 0
+        self.n_rounds, self.n_rows, self.n_newton = 0, n_rows, 0
 
     def renumber(self, block: Block) -> None:
         """Targets as numbers of the edges in coordinate descent."""
@@ -134,6 +136,8 @@ class SVMState:
 @dataclass
 class LinearSVM(Learner):
     """L2-regularised linear SVM with squared hinge, solved to a given precision.
+
+    An epoch is three passes over the rows.
 
     Each edge minimises ``|w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2``; the bias is the weight of a
     constant feature of 1, as in LIBLINEAR.
@@ -156,7 +160,7 @@ class LinearSVM(Learner):
     C: float = 1.0
     tolerance: float = 0.03
 
-    epochs = 100
+    epochs = 35
     merges_rows = True
     bytes_a_weight = 4
     bytes_a_row = 4
@@ -209,7 +213,7 @@ class LinearSVM(Learner):
         return costs
 
     def step(self, block: Block, state: SVMState, order: IntArray) -> float:
-        """One pass of coordinate descent; when that is over, Newton steps for what is left."""
+        """A round of coordinate descent; when that is over, Newton steps for what is left."""
         if len(order) != state.n_rows:
             state.restart(block, len(order))
         if (state.gaps[state.edges] > self.tolerance).any():
@@ -219,18 +223,13 @@ class LinearSVM(Learner):
         return float(state.losses.sum() / self.C)
 
     def _descend(self, block: Block, state: SVMState, order: IntArray) -> None:
-        """A pass over all rows, or over those whose variables had a gradient when last visited."""
-        visited = order
-        if state.n_passes % MEASURED != MEASURED - 1:
-            visited = order[state.moves[order] > 2 * self.tolerance]
-        state.n_passes += 1
-        losses = self._pass(block, state, visited, 0.1 * self.tolerance)
-        if len(visited) == len(order):
-            state.losses[state.edges] = losses[0]
-        if state.n_passes % MEASURED == 0:
-            self._measure(state, losses)
-            self._hand_over(block, state, self._stubborn(state))
-            self._rest(block, state, order)
+        """A round over these rows; then see which edges it solved, and which it will not."""
+        state.n_rounds += 1
+        losses = self._round(block, state, order, PASSES, 0.1 * self.tolerance)
+        state.losses[state.edges] = losses[0]
+        self._measure(state, losses)
+        self._hand_over(block, state, self._stubborn(state))
+        self._rest(block, state, order)
 
     def _rest(self, block: Block, state: SVMState, order: IntArray) -> None:
         """Let the edges rest that are solved, if they are many."""
@@ -238,9 +237,9 @@ class LinearSVM(Learner):
         if not len(solved) or solved.mean() < RESTING:
             return
         # The weights moved while the losses were added up: once more, at rest.
-        self._measure(state, self._pass(block, state, order, np.inf))
+        self._measure(state, self._round(block, state, order, 1, np.inf))
         solved = state.gaps[state.edges] <= self.tolerance
-        if state.n_passes >= MAX_PASSES:
+        if state.n_rounds >= MAX_ROUNDS:
             self._hand_over(block, state, ~solved)
         elif RESTING <= solved.mean() < 1:
             state.resting.append(state.active.take(solved))
@@ -254,26 +253,34 @@ class LinearSVM(Learner):
         gaps = (squares + losses[0] - losses[1]) / (0.5 * squares + losses[0])
         state.gaps[state.edges] = np.maximum(gaps, LEAST_GAP)
 
-    def _pass(
-        self, block: Block, state: SVMState, visited: IntArray, tolerance: float
+    def _round(
+        self, block: Block, state: SVMState, rows: IntArray, n_passes: int, tolerance: float
     ) -> npt.NDArray[np.float64]:
         """Losses and dual values of the edges, in two rows."""
         csr = block.indptr, block.indices, block.data
-        return self._visit(csr, slice(None), state, visited, tolerance)
+        return self._visit(csr, slice(None), state, rows, n_passes, tolerance)
 
     def _visit(
-        self, csr: CSR, own: slice, state: SVMState, visited: IntArray, tolerance: float
+        self,
+        csr: CSR,
+        own: slice,
+        state: SVMState,
+        rows: IntArray,
+        n_passes: int,
+        tolerance: float,
     ) -> npt.NDArray[np.float64]:
-        """The same for rows that are at ``own`` in the state; ``visited`` counts from there."""
+        """The same for rows that are at ``own`` in the state; ``rows`` counts from there."""
         from ...kernels import svm as kernels
 
         indptr, indices, data = csr
         losses = np.empty((2, len(state.edges)))
-        kernels.svm_pass(
+        kernels.svm_round(
             indptr,
             _unsigned(indices),
             data,
-            visited,
+            rows,
+            n_passes,
+            rows[0],  # seed: rows come in another order in each round
             state.targets[own],
             state.costs[own],
             state.norms[own],
@@ -291,13 +298,14 @@ class LinearSVM(Learner):
         """Which of the edges in coordinate descent it does not solve in time."""
         gaps = state.gaps[state.edges]
         unsolved = gaps > self.tolerance
-        leaves: npt.NDArray[np.bool_] = state.active.duals.max(axis=0, initial=0) > MAX_DUAL
-        if state.n_passes % JUDGED == 0:
-            leaves |= unsolved & (gaps > SLOW * state.earlier[state.edges])
-            state.earlier[state.edges] = gaps
-        if state.n_passes >= MAX_PASSES:
-            leaves |= unsolved
-        return leaves
+        if state.n_rounds >= MAX_ROUNDS:
+            return unsolved
+        if state.n_rounds % JUDGED:
+            return np.zeros_like(unsolved)
+        too_large: npt.NDArray[np.bool_] = state.active.duals.max(axis=0, initial=0) > MAX_DUAL
+        slow = unsolved & (gaps > SLOW * state.earlier[state.edges])
+        state.earlier[state.edges] = gaps
+        return too_large | slow
 
     def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
         """Leave these of the edges in coordinate descent to Newton's method."""
@@ -310,6 +318,10 @@ class LinearSVM(Learner):
         state.newton_bias = np.append(state.newton_bias, leaving.bias)
         state.active = state.active.take(~leaves)
         state.renumber(block)
+
+    def rough(self) -> LinearSVM:
+        """For judging settings: half as precise, in less than half the time."""
+        return RoughSVM(self.C, ROUGH * self.tolerance)
 
     def _newton(
         self, block: Block, state: SVMState, order: IntArray, n_steps: int = NEWTON_STEPS
@@ -350,7 +362,7 @@ class LinearSVM(Learner):
             return 0.0
         rows = np.arange(block.n_rows)
         if np.isinf(state.gaps[state.edges]).any():
-            self._measure(state, self._pass(block, state, rows, np.inf))
+            self._measure(state, self._round(block, state, rows, 1, np.inf))
         if np.isinf(state.gaps[state.newton_edges]).any():
             self._newton(block, state, rows, n_steps=0)
         return float(np.minimum(state.gaps, 1.0).mean())
@@ -367,6 +379,25 @@ class LinearSVM(Learner):
         weights[:, state.newton_edges] = state.newton_weights.T
         bias[state.newton_edges] = state.newton_bias
         return finite(block, weights, bias)
+
+
+@dataclass
+class RoughSVM(LinearSVM):
+    """As :class:`LinearSVM`, but an edge that coordinate descent does not solve soon rests as it is.
+
+    Unless it is nowhere near its optimum: then Newton's method solves it here, too.
+    """
+
+    def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
+        """Leave hopeless edges to Newton's method, and others as they are."""
+        far = leaves & (state.gaps[state.edges] > FAR)
+        left = (leaves & ~far)[~far]
+        super()._hand_over(block, state, far)
+        if left.any():
+            state.gaps[state.edges[left]] = self.tolerance
+            state.resting.append(state.active.take(left))
+            state.active = state.active.take(~left)
+            state.renumber(block)
 
 
 def _side_by_side(parts: list[Float32Array], places: list[IntArray]) -> Float32Array:
