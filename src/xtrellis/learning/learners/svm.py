@@ -383,9 +383,9 @@ class LinearSVM(Learner):
 
 @dataclass
 class RoughSVM(LinearSVM):
-    """As :class:`LinearSVM`, but an edge that coordinate descent does not solve soon rests as it is.
+    """As :class:`LinearSVM`, but edges that coordinate descent does not solve soon are left.
 
-    Unless it is nowhere near its optimum: then Newton's method solves it here, too.
+    Unless they are nowhere near their optimum: then Newton's method solves them here, too.
     """
 
     def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
