@@ -2,7 +2,7 @@
 
 What happens is what ``fitting`` does, in the same order, with labels of all rows in memory and the
 rows themselves on disk. Whatever looks at rows beside training is given some of them: at most 5,000
-that are held out to calibrate, and at most 20,000 of some classes to choose settings by. Which
+that are held out to calibrate, and at most 10,000 of some classes to choose settings by. Which
 classes are alike is told by the sums of their rows, of which the largest entries are kept.
 """
 

@@ -159,7 +159,7 @@ def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None
     k = min(5, model.n_classes)
 
     def accuracies(weights: list[EdgeWeights]) -> FloatArray:
-        best, _ = replace(model, weights=weights[0]).top_k(data.X, k, n_jobs)
+        best = replace(model, weights=weights[0]).best_classes(data.X, k, n_jobs)
         hits = best == truth
         return np.array([share @ hits[:, 0], share @ hits.any(axis=1)])
 
