@@ -336,7 +336,7 @@ class TrellisClassifier(growing.GrowingMixin, ShardsMixin, TrellisPredictor):
         else:
             sizes = self.model_.class_sizes
             sizes = None if sizes is None else class_sizes(data, sizes)
-            # Sets were calibrated for the weights as they were.
+            # Sets were calibrated for the old weights.
             self.model_ = replace(self.model_, weights=weights, conformal=None, class_sizes=sizes)
 
     def _with_new_classes(self, X: Any, y: Any, first: bool) -> Any:

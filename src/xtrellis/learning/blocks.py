@@ -166,7 +166,7 @@ def edge_parts(
     edges: IntArray, n_features: int, n_rows: int, learner: Learner, block_bytes: float
 ) -> list[IntArray]:
     """The edges in equal parts, each with a state of at most ``block_bytes``, or one edge."""
-    an_edge = n_features * learner.bytes_a_weight + n_rows * learner.bytes_a_row
+    an_edge = n_features * learner.bytes_per_weight + n_rows * learner.bytes_per_row
     width = int(np.clip(block_bytes // max(an_edge, 1), 1, MAX_EDGES))
     return np.array_split(edges, -(-len(edges) // width)) if len(edges) else []
 

@@ -32,7 +32,7 @@ class OnlineBlocks:
     """Blocks between two batches.
 
     Which features will come is not known, so every state is over all features: in total, features
-    x edges x ``bytes_a_weight``. A state is made when the first row of its block arrives.
+    x edges x ``bytes_per_weight``. A state is made when the first row of its block arrives.
 
     Attributes
     ----------

@@ -297,7 +297,7 @@ def _train_blocks(
 class ResidentBlocks:
     """Blocks that all stay in memory between epochs: for early stopping.
 
-    Holds a dense state for every block at once, features x edges x ``bytes_a_weight``.
+    Holds a dense state for every block at once, features x edges x ``bytes_per_weight``.
     """
 
     def __init__(

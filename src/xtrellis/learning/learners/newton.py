@@ -92,7 +92,7 @@ def _dot(a: Vector, b: Vector) -> float:
 def _newton_step(
     rows: Any, doubled: Vector, gradient: Vector, enough: float
 ) -> tuple[Vector, float]:
-    """Step towards the minimum of the quadratic model, and what P may lie above that minimum.
+    """Step towards the minimum of the quadratic model, and how far P may lie above that one.
 
     Far from the optimum the model is not worth much work: stop when products no longer pay. Where
     it promises less than ``enough``, solve it, so that the promise can be believed.
