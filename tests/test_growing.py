@@ -263,11 +263,14 @@ def test_bad_input_is_refused_in_one_line(young, rows, tmp_path):
     old = y != 3
     assert "there are none of 3" in refusal(model.add_classes, X[old], y[old])
     assert "not in classes: 99" in refusal(model.remove_classes, [1, 99])
-    assert refusal(model.remove_classes, range(29)) == "two classes must stay, but only 1 would"
+    assert (
+        refusal(model.remove_classes, range(29))
+        == "at least two classes must be left, but only 1 would be"
+    )
     assert "X has 399 features" in refusal(model.add_classes, X[:, :399], y)
     assert bits(model) == before
     assert refusal(clone(young).set_params(max_classes=5).fit, X, y) == (
-        "max_classes=5, but there are 40"
+        "y has 40 classes, but max_classes is 5: raise it"
     )
     assert "max_classes must be" in refusal(clone(young).set_params(max_classes=1).fit, X, y)
     for settings in ({"training": "independent"}, {"decoding": "path_hinge"}):

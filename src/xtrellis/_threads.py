@@ -136,7 +136,7 @@ if hasattr(os, "register_at_fork"):  # another thread may have held the lock
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """BLAS with one thread: the same bits on any machine.
+    """BLAS with one thread: bit for bit the same result on any machine.
 
     The limit is one of the whole process. threadpoolctl's own context manager restores what it
     found, so of two threads that overlap the second would restore the first one's limit of 1;

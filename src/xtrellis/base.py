@@ -96,7 +96,7 @@ class TrellisPredictor(RowClassifier):
 
     def _set_models(self, models: Sequence[TrellisModel]) -> None:
         (self.model_,) = models
-        self._online = None  # states of online learners belong to the weights that were
+        self._online = None  # states of online learners belong to the old weights
 
     def _classify(self, models: Sequence[TrellisModel], rows: Any) -> IntArray:
         return models[0].classify(rows, self.n_jobs)

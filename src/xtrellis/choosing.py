@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from .classifier import TrellisClassifier
     from .fitting import LabelledRows
 
-ENOUGH = 100  # held-out rows: what fewer say of a setting is chance
-_MANY_ROWS = 10_000  # settings are tried on no more, nor on more values than
-_MANY_VALUES = 500_000
+ENOUGH = 100  # held-out rows; with fewer, differences between settings are chance
+_MANY_ROWS = 10_000  # settings are tried on at most so many rows,
+_MANY_VALUES = 500_000  # with at most so many values
 
 
 def assign_paths(
@@ -127,8 +127,8 @@ class Engine:
     def on_a_sample(self) -> Engine:
         """The same on some of the classes with all their rows, if there are many rows.
 
-        Classes are taken by runs of neighbours: what makes them hard to tell apart, their likeness,
-        is then as in the whole. (Of classes taken at random, other settings are the best.)
+        Runs of neighbouring classes are taken, which are as similar, and hence as hard to tell
+        apart, as all classes are. (On classes taken at random, other settings are best.)
         """
         data = self.data
         n_rows, n_values = len(data.y_encoded), max(data.X.nnz, 1)
@@ -205,7 +205,7 @@ class Engine:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A model trained without the held-out rows, its learner, and what these rows say of it."""
+    """A model trained without the held-out rows, its learner, and its figures on these rows."""
 
     engine: Engine
     model: TrellisModel
@@ -260,7 +260,7 @@ class Choice:
 
 
 def choose_settings(engine: Engine) -> Choice:
-    """The best settings, or the first if there is nothing to choose, or too few rows to do it."""
+    """The best settings; the first if there is nothing to choose, or too few rows to choose by."""
     if not engine.chooses:
         return first_settings(engine)
     small = engine.on_a_sample()

@@ -97,9 +97,9 @@ class TrellisClassifier(growing.GrowingMixin, ShardsMixin, TrellisPredictor):
         Room for classes to come, by :meth:`add_classes` or :meth:`partial_fit`: the number of paths
         of the trellis. None makes as many paths as there are classes. Only for local training.
     checkpoint : str, path or None, default=None
-        Folder that finished blocks are kept in while ``fit`` trains, so that a training that was
-        killed goes on where it was when it is started again, with the same result. It needs a
-        number for ``random_state``. When training succeeds, the folder is emptied.
+        Folder that finished blocks are kept in while ``fit`` trains. If training is killed and
+        started again, it resumes where it stopped, with the same result. This needs a number for
+        ``random_state``. When training succeeds, the folder is emptied.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -336,7 +336,7 @@ class TrellisClassifier(growing.GrowingMixin, ShardsMixin, TrellisPredictor):
         else:
             sizes = self.model_.class_sizes
             sizes = None if sizes is None else class_sizes(data, sizes)
-            # Sets were calibrated for the weights as they were.
+            # Sets were calibrated for the old weights.
             self.model_ = replace(self.model_, weights=weights, conformal=None, class_sizes=sizes)
 
     def _with_new_classes(self, X: Any, y: Any, first: bool) -> Any:

@@ -41,7 +41,7 @@ __all__ = ["DaskTrellisClassifier"]
 
 
 class DaskTrellisClassifier(TrellisClassifier):
-    """A :class:`~xtrellis.TrellisClassifier` that is trained on a Dask cluster, with the same bits.
+    """A :class:`~xtrellis.TrellisClassifier` trained on a Dask cluster, bit for bit the same.
 
     Parameters
     ----------
@@ -228,11 +228,11 @@ def _tuple(result: Any) -> tuple[Any, ...]:
 
 # ---------------------------------------------------------------------- partitions
 
-_COLUMNS = ("y", "sample_weight", "may_hold_out")  # parted as the rows are
+_COLUMNS = ("y", "sample_weight", "may_hold_out")  # partitioned like the rows
 
 
 def _partitions(X: Any, *columns: Any) -> list[list[Any]]:
-    """Delayed partitions of rows, and of labels and weights that must be parted like them."""
+    """Delayed partitions of rows, and of labels and weights, which must be partitioned alike."""
     for name, each in zip(("X", *_COLUMNS), (X, *columns), strict=False):
         if each is not None and not hasattr(each, "to_delayed"):
             raise TypeError(
@@ -294,7 +294,7 @@ def _fit_parts(
 
 
 def _joined(name: str, parts: list[Any], kept: list[int]) -> Any:
-    """Partitions as one: below each other, if they are alike."""
+    """All partitions stacked into one, if they are of one kind."""
     from scipy import sparse
 
     for number in kept[1:]:

@@ -255,7 +255,9 @@ def trellis_for(estimator: TrellisClassifier, n_classes: int) -> Trellis:
 
     if estimator.max_classes is not None:
         if n_classes > estimator.max_classes:
-            raise ValueError(f"max_classes={estimator.max_classes}, but there are {n_classes}")
+            raise ValueError(
+                f"y has {n_classes} classes, but max_classes is {estimator.max_classes}: raise it"
+            )
         n_classes = int(estimator.max_classes)  # as many paths
     if estimator.slice_width is None:
         return Trellis(n_classes, default_slice_width(n_classes))

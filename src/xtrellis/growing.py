@@ -1,7 +1,7 @@
-"""Classes that come and go: a new class takes a free path, and one that is removed leaves its own.
+"""Classes that come and go: a new class takes a free path, and removing a class frees its path.
 
-A new class takes the free path that the model finds cheapest for its centroid: the one whose
-vertices it would take for the new class's rows anyway. Only the vertices on its path are trained
+A new class takes the free path that the model finds cheapest for its centroid: the one
+that it would predict for the new class's rows anyway. Only the vertices on its path are trained
 again; the weights of all others stay as they are.
 """
 
@@ -88,7 +88,7 @@ def without_classes(model: TrellisModel, labels: Any) -> TrellisModel:
     gone = known_labels(model.classes, np.atleast_1d(np.asarray(labels)))
     kept = np.setdiff1d(np.arange(model.n_classes), gone)
     if len(kept) < 2:
-        raise ValueError(f"two classes must stay, but only {len(kept)} would")
+        raise ValueError(f"at least two classes must be left, but only {len(kept)} would be")
     if not model.is_lazy:
         raise ValueError("only classes of models trained locally can be removed")
     return _renumbered(model, model.classes[kept], model.assignment.path_of_class[kept], kept)
@@ -110,7 +110,7 @@ def _renumbered(
         assignment=PathAssignment(paths, class_of_path),
         centroids=centroids,
         class_sizes=sizes,
-        conformal=None,  # sets were calibrated for the classes that were
+        conformal=None,  # sets were calibrated for the old classes
     )
 
 
@@ -167,7 +167,7 @@ def with_classes(
     absent = np.setdiff1d(model.classes, data.classes[np.unique(data.y_encoded)])
     if len(absent):
         raise ValueError(
-            f"y must have rows of all classes, as the vertices that they share are trained again; "
+            f"y must have rows of all classes, because the vertices that they share are retrained; "
             f"there are none of {absent[:1].tolist()[0]!r}"
         )
     grown, new = with_paths_for(model, data.X, data.classes[data.y_encoded])
@@ -245,7 +245,7 @@ class GrowingMixin:
                 learner = replace(learner, C=selection.C)
             data = labelled_rows(new, X, y, sample_weight, new.class_weight, reset=False)
             new.model_, new.added_ = with_classes(new, learner, new.model_, data)
-            new._online = None  # states of online learners belong to the weights that were
+            new._online = None  # states of online learners belong to the old weights
         return self
 
     def remove_classes(self, labels: Any) -> Self:

@@ -41,6 +41,8 @@ class PrunableMixin:
     ) -> Self:
         """Set small weights to zero and store the others sparsely; Section 6.2 of the paper.
 
+        All trellises of an ensemble are pruned at one threshold, by the accuracy of the ensemble.
+
         Parameters
         ----------
         X, y, sample_weight

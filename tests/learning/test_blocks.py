@@ -9,7 +9,7 @@ from strategies import graphs
 from xtrellis._arrays import canonical_csr
 from xtrellis.graph import Trellis, codewords
 from xtrellis.learning import LinearSVM
-from xtrellis.learning.blocks import all_edge_groups, make_block, plan_blocks, twin_edges
+from xtrellis.learning.blocks import all_edge_groups, make_block, plan_blocks
 from xtrellis.learning.rows import prepare_rows
 
 
@@ -44,13 +44,13 @@ def test_blocks_are_the_columns_of_the_code(training, code, graph):
     assert seen.max() <= 1
     for edge in np.flatnonzero(seen == 0):  # nothing to learn, or the same as another
         told = matrix[matrix[:, edge] != 0, edge]
-        assert (told == told[:1]).all() or edge in twin_edges(trellis)[0]
+        assert (told == told[:1]).all() or edge in trellis.twin_edges()[0]
 
 
 @given(graph=graphs(max_classes=60))
 def test_twins_have_the_same_column(graph):
     trellis = Trellis(*graph)
-    twins, originals = twin_edges(trellis)
+    twins, originals = trellis.twin_edges()
     matrix = codewords(trellis, np.arange(trellis.n_classes))
     np.testing.assert_array_equal(matrix[:, twins], matrix[:, originals])
     distinct = np.setdiff1d(np.arange(trellis.n_edges), twins)

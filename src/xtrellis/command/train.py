@@ -49,7 +49,7 @@ def train(
         Path | None,
         typer.Option(
             help="Folder that finished parts are kept in: a training that was stopped or killed "
-            "goes on where it was. Emptied when the model is written.",
+            "resumes where it stopped. Emptied when the model is written.",
             show_default=False,
         ),
     ] = None,

@@ -148,7 +148,7 @@ def similarity_assignment(
 
     The similarity of two classes is the cosine of their reduced vectors (``similarity.py``). The
     paths fall into runs that share the first vertex, and these into runs that share the second,
-    too; the classes are parted into clusters of just those sizes by k-means, and inside a cluster
+    too; the classes are divided into clusters of just those sizes by k-means, and inside a cluster
     put in the leaf order of average linkage. (``"exit_first"`` does with linkage alone if K
     allows.) No table of distances between more than 4,000 classes is made.
 
@@ -195,7 +195,7 @@ def similarity_assignment(
     n_classes = trellis.n_classes if n_classes is None else n_classes
     taken = np.arange(n_classes) * trellis.n_classes // n_classes
     paths, shared = paths[taken], shared[taken]
-    with single_threaded_blas():  # the same bits for any number of threads
+    with single_threaded_blas():  # bit for bit the same with any number of threads
         vectors = class_vectors(X, y, n_classes, rng, n_jobs, order)
         known = vectors.any(axis=1)
         members = np.flatnonzero(known)

@@ -117,7 +117,7 @@ def _reduce(rows: Any, rng: np.random.RandomState, n_jobs: int | None = None) ->
 
 
 def _product(matrix: Any, dense: Float32Array, n_jobs: int | None) -> Float32Array:
-    """Product of a CSR matrix with a dense one, its rows parted among threads (SciPy's are not)."""
+    """Product of a CSR matrix with a dense one, its rows divided among threads (SciPy uses one)."""
     from ..kernels import cluster as kernels
 
     n_rows, n_columns = matrix.shape[0], dense.shape[1]
@@ -153,7 +153,7 @@ def class_order(
 ) -> IntArray:
     """Classes in the order of the paths they shall have.
 
-    ``shared`` holds what these paths can share, the most significant first. Classes are parted by
+    ``shared`` holds what these paths can share, the most significant first. Classes are divided by
     its first ``depth`` columns, by more of them while the parts are too large for linkage.
     """
     if len(members) < 3 or (depth <= 0 and len(members) <= MAX_LINKAGE):

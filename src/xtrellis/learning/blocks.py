@@ -107,7 +107,7 @@ def _independent_blocks(
     """Runs of edges, each trained on all rows."""
     n_rows, n_features = rows.X.shape
     positives = np.bincount(rows.path_edges[rows.path_edges >= 0], minlength=trellis.n_edges)
-    twins, _ = twin_edges(trellis)
+    twins, _ = trellis.twin_edges()
     wanted = (positives > 0) & (positives < n_rows)
     wanted[twins] = False
     edges = np.flatnonzero(wanted)
@@ -126,7 +126,7 @@ def _local_blocks(
             continue  # nothing to distinguish
         n_nonzeros = int(lengths[members].sum())
         n_features = min(n_nonzeros, rows.X.shape[1])
-        edges = vertex_edges(trellis, i, v)
+        edges = trellis.vertex_edges(i, v)
         for part in edge_parts(edges, n_features, len(members), learner, block_bytes):
             yield Plan(part, members, n_nonzeros * len(part), (i, v))
 
@@ -154,29 +154,19 @@ def block_rows(rows: TrainingRows, plan: Plan) -> IntArray | None:
     return np.arange(len(rows.paths)) if i < 0 else np.flatnonzero(rows.path_vertices[:, i] == v)
 
 
-def vertex_edges(trellis: Trellis, index: int, vertex: int) -> IntArray:
-    """As :meth:`Trellis.vertex_edges`."""
-    return trellis.vertex_edges(index, vertex)
-
-
 def all_edge_groups(trellis: Trellis, training: Training) -> list[IntArray]:
     """All edges, in the groups that learn together: those of a vertex, or runs of them."""
     if training == "independent":
         return np.array_split(np.arange(trellis.n_edges), -(-trellis.n_edges // MAX_EDGES))
     sizes = (1, *trellis.slice_sizes)
-    return [vertex_edges(trellis, i - 1, v) for i, size in enumerate(sizes) for v in range(size)]
-
-
-def twin_edges(trellis: Trellis) -> tuple[IntArray, IntArray]:
-    """As :meth:`Trellis.twin_edges`."""
-    return trellis.twin_edges()
+    return [trellis.vertex_edges(i - 1, v) for i, size in enumerate(sizes) for v in range(size)]
 
 
 def edge_parts(
     edges: IntArray, n_features: int, n_rows: int, learner: Learner, block_bytes: float
 ) -> list[IntArray]:
     """The edges in equal parts, each with a state of at most ``block_bytes``, or one edge."""
-    an_edge = n_features * learner.bytes_a_weight + n_rows * learner.bytes_a_row
+    an_edge = n_features * learner.bytes_per_weight + n_rows * learner.bytes_per_row
     width = int(np.clip(block_bytes // max(an_edge, 1), 1, MAX_EDGES))
     return np.array_split(edges, -(-len(edges) // width)) if len(edges) else []
 

@@ -1,8 +1,8 @@
-"""A folder of finished blocks, so that a training that was killed goes on where it was.
+"""A folder of finished blocks, so that a training that was killed resumes where it stopped.
 
 Training a block is a pure function. So a block's file is named by a hash of all that goes into it,
-rows and settings and seed, and is whatever happens the block that training would give again: those
-of the trials that choose C, too. Files are written beside their place and renamed into it; they
+rows and settings and seed, and holds what training that block again would give. Blocks of the
+trials that choose C are kept, too. Files are written beside their place and renamed into it; they
 hold arrays and plain facts (``model.packing``), and nothing in them is executed.
 
 The folder belongs to one training. ``checkpoint.json`` says which, and another one is refused.
@@ -45,7 +45,7 @@ _done: ContextVar[list[Path] | None] = ContextVar("done", default=None)
 def keeping_blocks(
     folder: str | os.PathLike[str], settings: dict[str, Any], arrays: Sequence[npt.NDArray[Any]]
 ) -> Iterator[None]:
-    """Keep finished blocks in a folder, and take from it those that are there.
+    """Keep finished blocks in a folder, and reuse those that are there.
 
     The settings and arrays are what tells one training from another. When training succeeds, the
     folder is emptied of blocks: at once, or when :func:`emptying_later` ends.
@@ -66,7 +66,7 @@ def keeping_blocks(
 
 @contextmanager
 def emptying_later() -> Iterator[None]:
-    """Keep the blocks of all trainings inside until this ends well, as when a model is saved."""
+    """Keep the blocks of all trainings inside until this ends without an error."""
     if _done.get() is not None:  # inside another
         yield
         return
@@ -91,7 +91,7 @@ def in_subfolder(estimator: Any, name: str) -> Any:
 
 
 def _claim(folder: Path, settings: dict[str, str], rows: str) -> None:
-    """Make the folder this training's, or raise a ValueError if it is another's."""
+    """Claim the folder for this training, or raise a ValueError if it belongs to another one."""
     from .. import __version__
 
     wanted = {"version": __version__, "settings": settings, "rows": rows}
@@ -117,7 +117,7 @@ def _claim(folder: Path, settings: dict[str, str], rows: str) -> None:
 
 
 def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str:
-    """What tells two trainings apart; nothing if they are the same."""
+    """How two trainings differ; an empty text if they are the same."""
     if found["version"] != wanted["version"]:
         return f"of xtrellis {found['version']}, not {wanted['version']}"
     for name in sorted({*found["settings"], *wanted["settings"]}):

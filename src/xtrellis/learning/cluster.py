@@ -70,7 +70,7 @@ def _in_task() -> bool:
 def check_versions(client: Any) -> None:
     """Raise an ImportError if a worker lacks a package, or has another version than this process.
 
-    With another version a block would not have the same bits.
+    With another version a block might not be bit for bit the same.
     """
     found = client.get_versions(packages=list(PACKAGES))
     own = found["client"]["packages"]

@@ -19,7 +19,7 @@ from .._arrays import IntArray
 from ..graph.trellis import Trellis
 from ..model.finished_block import FinishedBlock, finish_block
 from ..model.weights import EdgeWeights
-from .blocks import Plan, Training, all_edge_groups, make_block, vertex_edges, vertex_rows
+from .blocks import Plan, Training, all_edge_groups, make_block, vertex_rows
 from .learners import Block, Learner
 from .rows import TrainingRows
 from .training import gathered
@@ -32,7 +32,7 @@ class OnlineBlocks:
     """Blocks between two batches.
 
     Which features will come is not known, so every state is over all features: in total, features
-    x edges x ``bytes_a_weight``. A state is made when the first row of its block arrives.
+    x edges x ``bytes_per_weight``. A state is made when the first row of its block arrives.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class OnlineBlocks:
                 yield Plan(edges)
             return
         for i, v, members in vertex_rows(self.trellis, rows):
-            yield Plan(vertex_edges(self.trellis, i, v), members)
+            yield Plan(self.trellis.vertex_edges(i, v), members)
 
     def _state(self, key: Key, edges: IntArray, block: Block) -> Any:
         """State of a block to train: a copy, or a new one."""

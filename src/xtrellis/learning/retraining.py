@@ -9,7 +9,7 @@ import numpy as np
 from ..graph.trellis import Trellis
 from ..model.finished_block import FinishedBlock
 from ..model.weights import EdgeWeights
-from .blocks import BlockResult, plan_blocks, vertex_edges
+from .blocks import BlockResult, plan_blocks
 from .learners import Learner
 from .rows import TrainingRows
 from .training import BLOCK_BYTES, block_seed, constant_margins, gathered, train_block
@@ -50,7 +50,7 @@ def retrain(
             n_jobs,
         )
     )
-    touched = np.concatenate([vertex_edges(trellis, *vertex) for vertex in sorted(vertices)])
+    touched = np.concatenate([trellis.vertex_edges(*vertex) for vertex in sorted(vertices)])
     kept = [block for block in _blocks(weights) if not np.isin(block.edges[0], touched)]
     trained = [results[index].finished for index in range(len(plans))]
     constants = constant_margins(trellis, rows)

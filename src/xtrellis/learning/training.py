@@ -2,8 +2,8 @@
 
 ``blocks`` plans which edges are trained together on which rows. :func:`train_block` trains one such
 block from its plan alone: a pure function, which writes to nothing that another block reads. So
-blocks can be trained in any order, by any number of workers, with the same bits. What is finished
-is kept as its non-zero weights; only the blocks under way are dense.
+blocks can be trained in any order, by any number of workers, and the result is the same bit for
+bit. Of a finished block only the non-zero weights are kept; only blocks in training are dense.
 
 Everything that trains goes through :func:`run_epochs`: blocks here, all of them side by side for
 early stopping (:class:`ResidentBlocks`), and joint training in ``ltls``. Batches of ``partial_fit``
@@ -32,13 +32,12 @@ from .blocks import (
     all_edge_groups,
     make_block,
     plan_blocks,
-    twin_edges,
 )
 from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 from .workers import in_parallel
 
-BLOCK_BYTES = 96 * 2**20  # state of one block under way
+BLOCK_BYTES = 96 * 2**20  # state of one block in training
 MAX_SHORTFALL = 0.05  # of the objective; accuracy hardly changes below
 
 Report = Callable[[float, float], None]
@@ -89,7 +88,7 @@ def run_epochs(
 
 @dataclass
 class RunningBlock:
-    """A block under way: its rows, and the learner's state."""
+    """A block in training: its rows, and the learner's state."""
 
     plan: Plan
     block: Block
@@ -301,7 +300,7 @@ def _train_blocks(
 class ResidentBlocks:
     """Blocks that all stay in memory between epochs: for early stopping.
 
-    Holds a dense state for every block at once, features x edges x ``bytes_a_weight``.
+    Holds a dense state for every block at once, features x edges x ``bytes_per_weight``.
     """
 
     def __init__(
@@ -357,7 +356,7 @@ def gathered(
     if training == "local":
         return gather_blocks(finished, groups, n_features, constants)
     trained = [block.edges for block in finished]
-    edges, originals = twin_edges(trellis)
+    edges, originals = trellis.twin_edges()
     left = ~np.isin(edges, _concatenated(trained))
     twins = edges[left], originals[left]
     rest = np.setdiff1d(np.arange(trellis.n_edges), _concatenated([*trained, twins[0]]))

@@ -33,7 +33,7 @@ class Arow(Learner):
 
     epochs = 5
     online = True
-    bytes_a_weight = 8
+    bytes_per_weight = 8
 
     def __post_init__(self) -> None:
         check_positive(r=self.r)

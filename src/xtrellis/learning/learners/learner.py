@@ -68,7 +68,7 @@ class Block:
 
 
 class Learner(BaseEstimator, ABC):
-    """Trains the edges of a block; the contract is told at the top of this module.
+    """Trains the edges of a block; the contract is at the top of this module.
 
     Parameters of ``__init__`` are as in scikit-learn: kept under their names, so that clones have
     them and ``GridSearchCV`` reaches them, as ``learner__C``.
@@ -81,7 +81,7 @@ class Learner(BaseEstimator, ABC):
         Whether ``step`` may be given new rows at any time, as in ``partial_fit``.
     merges_rows : bool
         Whether n equal rows and one row that counts n times are the same to it.
-    bytes_a_weight, bytes_a_row : int
+    bytes_per_weight, bytes_per_row : int
         Memory of the state for each weight, and for each row of each edge.
 
     Examples
@@ -114,8 +114,8 @@ class Learner(BaseEstimator, ABC):
     epochs: int = 10
     online: bool = False
     merges_rows: bool = False
-    bytes_a_weight: int = 8
-    bytes_a_row: int = 0
+    bytes_per_weight: int = 8
+    bytes_per_row: int = 0
 
     @abstractmethod
     def start(self, block: Block) -> Any:

@@ -11,7 +11,9 @@ trust-region method, and a line search along it is exact. All is in double preci
 
 With r what the conjugate gradients leave of ``g + H d``, the quadratic model lies at most
 ``-g.d / 2 + |r|^2 / 2`` above its minimum, because H is at least the identity; for the same reason
-P itself lies at most ``|g|^2 / 2`` above its own. These say when an edge is solved.
+P itself lies at most ``|g|^2 / 2`` above its own. These say when an edge is solved. After a step,
+the first is only an estimate of the gap of P, as other rows may have a positive hinge there; the
+second, a bound, replaces it where it is smaller.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _FLATTER = 0.1  # the slope that a line search ends with, as a share of the firs
 
 
 class Solution(NamedTuple):
-    """Weights (the bias last), how far P may be above its minimum, and the sum of losses."""
+    """Weights (the bias last), an estimate of P's relative gap, and the sum of losses."""
 
     weights: Vector
     gap: float
@@ -39,7 +41,7 @@ class Solution(NamedTuple):
 def solve(
     X: Any, signs: Vector, costs: Vector, weights: Vector, tolerance: float, n_steps: int
 ) -> Solution:
-    """Minimise P, starting from some weights, until its gap is at most a share of its value.
+    """Minimise P, starting from some weights, until its gap is estimated at a share of its value.
 
     Parameters
     ----------
@@ -48,9 +50,9 @@ def solve(
     signs, costs : ndarray of shape (n_rows,)
     weights : ndarray of shape (n_features + 1,)
     tolerance : float
-        Gap to stop at, as a share of P.
+        Estimated gap to stop at, as a share of P.
     n_steps : int
-        Most steps to take; 0 measures the gap only.
+        Maximum number of steps; 0 only estimates the gap.
     """
     margins, gap = _forward(X, weights), np.inf
     for n_left in range(n_steps, -1, -1):
@@ -90,7 +92,7 @@ def _dot(a: Vector, b: Vector) -> float:
 def _newton_step(
     rows: Any, doubled: Vector, gradient: Vector, enough: float
 ) -> tuple[Vector, float]:
-    """Step towards the minimum of the quadratic model, and what P may lie above that minimum.
+    """Step towards the minimum of the quadratic model, and how far P may lie above that one.
 
     Far from the optimum the model is not worth much work: stop when products no longer pay. Where
     it promises less than ``enough``, solve it, so that the promise can be believed.

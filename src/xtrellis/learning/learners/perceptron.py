@@ -32,7 +32,7 @@ class AveragedPerceptron(Learner):
 
     epochs = 5
     online = True
-    bytes_a_weight = 12
+    bytes_per_weight = 12
 
     def start(self, block: Block) -> _PerceptronState:
         """Zero weights."""

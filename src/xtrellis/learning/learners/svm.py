@@ -162,8 +162,8 @@ class LinearSVM(Learner):
 
     epochs = 35
     merges_rows = True
-    bytes_a_weight = 4
-    bytes_a_row = 4
+    bytes_per_weight = 4
+    bytes_per_row = 4
 
     def __post_init__(self) -> None:
         check_positive(C=self.C, tolerance=self.tolerance)
