@@ -42,7 +42,7 @@ def serve(
         try:
             served = take_over(models, app.state.metrics)
         except Exception as error:
-            note(f"error: the old model stays: {describe(error)}")
+            note(f"error: the old model stays in use: {describe(error)}")
         else:
             note(f"serving {served.name} anew: {_classes(served.estimator)}")
 
