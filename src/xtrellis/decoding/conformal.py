@@ -6,10 +6,10 @@ The classes of a row are sorted by probability. The class at rank r has the scor
 
 and a set consists of the classes whose score reaches a threshold. Choose the threshold so that the
 true class reaches it for a fraction c of rows that the weights were not trained on. Then it does so
-for a fraction c of new rows, too, however good or bad the model is (Vovk et al., 2005). Sets defined
-by the probability alone (Sadinle et al., 2019) are smallest if probabilities are exact. Far down the
-list they are not, and ``log r`` keeps the sets of doubtful rows from growing to thousands of
-classes. Scores never rise with r, so a set is complete at the first class that misses the
+for a fraction c of new rows, too, however good or bad the model is (Vovk et al., 2005). Sets
+defined by the probability alone (Sadinle et al., 2019) are smallest if probabilities are exact. Far
+down the list they are not, and ``log r`` keeps the sets of doubtful rows from growing to thousands
+of classes. Scores never rise with r, so a set is complete at the first class that misses the
 threshold.
 """
 
