@@ -1,4 +1,4 @@
-"""What classifiers of rows answer beyond labels: why a class, or none; and one row at a time."""
+"""Answers beyond plain labels: explanations, "none of these", and predictions row by row."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from .explanation import Explanation, explain_row, strongest_features
 
 
 class AnswersMixin:
-    """Explanations, by the models of an estimator: one, or several that vote."""
+    """Explanations for estimators of one trellis, or of several that vote."""
 
     def explain(self: Any, row: Any, label: Any = None, top: int = 10) -> Explanation:
-        """Which features of a row spoke for and against a class, exactly, edge by edge and summed.
+        """Which features of a row spoke for and against a class, at each edge and in total.
 
-        Of several trellises, the sums are means.
+        The explanation is exact, as the model is linear at each edge. With several trellises, the
+        totals are averaged over them.
 
         Parameters
         ----------
         row : array-like of shape (n_features,) or (1, n_features), dense or sparse
         label : default=None
-            The class to explain; None explains the most likely one.
+            Class to explain; None means the most likely one.
         top : int, default=10
-            How many features ``print`` shows; the explanation holds all of them.
+            How many features ``print`` shows; the explanation contains all of them.
 
         Examples
         --------
@@ -46,8 +47,8 @@ class AnswersMixin:
         now, rows = self._checked_rows(row)
         if rows.shape[0] != 1:
             raise ValueError(f"explain takes one row, got {rows.shape[0]}: pass one of them")
-        labels, shares = now.predict_top_k(row, 1)
-        predicted, probability = now._number_of(labels[0, 0]), float(shares[0, 0])
+        labels, probabilities = now.predict_top_k(row, 1)
+        predicted, probability = now._number_of(labels[0, 0]), float(probabilities[0, 0])
         encoded = predicted if label is None else now._number_of(label)
         own = probability if encoded == predicted else float(now.predict_proba(row)[0, encoded])
         found = explain_row(now._models(), rows, encoded, own, predicted, probability, int(top))
@@ -55,9 +56,9 @@ class AnswersMixin:
         return found if names is None else found.renamed(lambda feature: names[feature])
 
     def top_features(self: Any, label: Any, top: int = 10) -> list[tuple[Any, float]]:
-        """Features of the largest weights for a class, and these: summed over its path's edges.
+        """Features with the largest weights for a class, summed over the edges of its path.
 
-        Features that speak against the class, with negative weights, are left out.
+        Features with negative weights, which speak against the class, are left out.
 
         >>> import numpy as np
         >>> from xtrellis import TrellisClassifier
@@ -94,7 +95,7 @@ def _as_rows(row: Any) -> Any:
 def answered(
     labels: npt.NDArray[Any], probabilities: Any, min_probability: float, otherwise: Any
 ) -> npt.NDArray[Any]:
-    """Labels that are likely enough, and ``otherwise`` in place of the others.
+    """Labels, with ``otherwise`` in place of those that are not likely enough.
 
     >>> answered(np.array([3, 4]), np.array([0.9, 0.2]), 0.5, otherwise=-1)
     array([ 3, -1])
@@ -111,9 +112,9 @@ def answered(
 
 
 def check_otherwise(otherwise: Any) -> None:
-    """Raise an error about a label that would never be given."""
+    """Raise an error about an ``otherwise`` that would never be returned."""
     if otherwise is not None:
-        raise ValueError("otherwise needs min_probability: below which, no class is named")
+        raise ValueError("otherwise needs min_probability: below it, otherwise is returned")
 
 
 # ---------------------------------------------------------------------- one row at a time

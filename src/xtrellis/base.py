@@ -154,9 +154,9 @@ class TrellisPredictor(RowClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         min_probability : float, default=None
-            Least probability of a class to be named.
+            Lowest probability at which a class is returned.
         otherwise : default=None
-            What stands for "none of these", where no class is as likely as that.
+            What to return for rows without such a class: a label for "none of these".
         """
         now, rows = self._checked_rows(X)
         if min_probability is None:
@@ -169,24 +169,25 @@ class TrellisPredictor(RowClassifier):
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
     ) -> list[npt.NDArray[Any]]:
-        """Small sets of classes that hold the true one as often as asked.
+        """Small sets of classes that contain the true class as often as asked.
 
-        They are calibrated on rows that were held out in :meth:`fit`, whatever the model is worth:
-        a doubtful row has a large set. A row unlike any class has an empty one.
+        They are calibrated on rows that were held out in :meth:`fit`, so that the coverage holds
+        however good the model is. A doubtful row has a large set, and a row unlike any class an
+        empty one.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         coverage : float, default=0.9
-            Share of rows whose set shall hold the true class.
+            Fraction of rows whose set is to contain the true class.
         allow_empty : bool, default=True
-            False puts the most likely class into sets that would be empty. Then more rows are
-            covered than asked for, if the model is right more often than that.
+            False puts the most likely class into sets that would otherwise be empty. More rows than
+            asked for are then covered if the accuracy of the model is above ``coverage``.
 
         Returns
         -------
         list of ndarray
-            The labels of each set, the most likely one first.
+            The labels of each set, most likely first.
 
         Examples
         --------

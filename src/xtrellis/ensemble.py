@@ -173,15 +173,16 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     ) -> npt.NDArray[Any]:
         """Class of the largest mean probability of each row; of equal ones, the first.
 
-        ``otherwise`` stands for it where no class is as likely as ``min_probability``, if given.
+        If ``min_probability`` is given, rows without a class of at least this probability get
+        ``otherwise`` instead.
         """
         now, rows = self._checked_rows(X)
         if min_probability is None:
             check_otherwise(otherwise)
             return now.classes_[now._classify(now._models(), rows)]
-        encoded, shares = now._best(now._models(), rows, 1)
+        encoded, probabilities = now._best(now._models(), rows, 1)
         labels = now.classes_[encoded[:, 0]]
-        return answered(labels, shares[:, 0], min_probability, otherwise)
+        return answered(labels, probabilities[:, 0], min_probability, otherwise)
 
     def row_predictor(self) -> Callable[[npt.ArrayLike, npt.ArrayLike], Any]:
         """Function that classifies one sparse row at a time, without the checks of ``predict``.

@@ -1,13 +1,14 @@
-"""Why a class: the features that spoke for and against it, at each edge of its path and summed.
+"""Why a class: the features that spoke for and against it, at each edge of its path and in total.
 
-A margin is linear in the row, ``f_e = bias_e + sum_j x_j w_je``, so the terms ``x_j w_je`` say
-exactly what each feature contributed to edge e. A class is the edges of its path, and the sum of
-their terms says what each feature contributed to the class:
+A margin is linear in the row, ``f_e = bias_e + sum_j x_j w_je``, so the terms ``x_j w_je`` are
+exactly what each feature contributed to edge e. Summed over the edges of its path, they are what
+each feature contributed to the class:
 
     sum_{e in P} f_e = sum_e bias_e + sum_j x_j sum_e w_je.
 
-Local training chooses at each vertex among the edges that leave it, by a softmax, which is shown;
-the paper's code compares whole paths. Of several trellises, sums are means.
+Local training chooses at each vertex among the edges that leave it, by a softmax, whose
+probabilities are listed. The paper's code compares whole paths and has none. With several
+trellises, totals are averaged over them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .decoding.vertex_losses import PathHinge, VertexSoftmax
 from .graph.trellis import Trellis
 from .prediction import TrellisModel
 
-_N_CHOICES = 3  # edges of a vertex that are listed
+_N_CHOICES = 3  # edges listed per vertex
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,13 @@ class Choice:
     Attributes
     ----------
     head : int or None
-        Vertex of the next slice that it leads to; None for the sink.
+        Vertex of the next slice that the edge leads to; None for the sink.
     margin : float
     probability : float
-        Of this edge at its vertex.
+        Probability of this edge at its vertex.
     label
-        The best class among those whose path gets to this vertex in the same way and then takes
-        this edge, before any re-ranking.
+        The best class whose path reaches this vertex in the same way and then takes this edge,
+        before any re-ranking.
     """
 
     head: int | None
@@ -83,7 +84,7 @@ class Step:
     Attributes
     ----------
     trellis : int
-        Number of the trellis; 0 unless there are several.
+        Number of the trellis; 0 if there is only one.
     slice, vertex : int
         Where the edge starts; slice -1 is the source.
     head : int or None
@@ -93,11 +94,11 @@ class Step:
     margin, bias : float
         The margin is the bias and all contributions, summed.
     contributions : tuple of Contribution
-        Of all features of the row that have a weight at this edge, the largest amounts first.
+        Contributions of the row's features that have a weight at this edge, largest first.
     probability : float or None
-        Of this edge at its vertex; None where there is no softmax at the vertices.
+        Probability of this edge at its vertex; None if the vertices have no softmax.
     choices : tuple of Choice
-        The most likely edges at this vertex, the best first; empty where there is no softmax.
+        The most likely edges at this vertex, best first; empty if the vertices have no softmax.
     """
 
     trellis: int
@@ -119,18 +120,17 @@ class Explanation:
     Attributes
     ----------
     label, probability
-        The class that is explained, and its probability.
+        The class being explained, and its probability.
     predicted, predicted_probability
         The most likely class, and its probability.
     margin, bias : float
         Sums over the edges of the path. The margin is the bias and all contributions, summed.
     contributions : tuple of Contribution
-        Summed over the edges of the path: of all features of the row that have a weight there, the
-        largest amounts first.
+        Contributions of the row's features, summed over the edges of the path, largest first.
     steps : tuple of Step
         The edges of the path, from the source to the sink.
     similarity : float or None
-        Cosine of the row with the class's centroid, where the best classes are re-ranked by it.
+        Cosine between the row and the centroid of the class, if the best classes are re-ranked.
     top : int
         How many features ``print`` shows.
     """
@@ -148,21 +148,21 @@ class Explanation:
 
     @property
     def in_favour(self) -> tuple[Contribution, ...]:
-        """Features that spoke for the class, the strongest first."""
+        """Features that spoke for the class, strongest first."""
         return tuple(each for each in self.contributions if each.amount > 0)
 
     @property
     def against(self) -> tuple[Contribution, ...]:
-        """Features that spoke against the class, the strongest first."""
+        """Features that spoke against the class, strongest first."""
         return tuple(each for each in self.contributions if each.amount < 0)
 
     @property
     def n_trellises(self) -> int:
-        """How many trellises the steps are of."""
+        """Number of trellises."""
         return 1 + max((step.trellis for step in self.steps), default=0)
 
     def renamed(self, name_of: Callable[[Any], Any]) -> Explanation:
-        """The same with other names of features."""
+        """The same explanation with features renamed."""
 
         def new(old: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
             return tuple(replace(each, feature=name_of(each.feature)) for each in old)
@@ -171,7 +171,7 @@ class Explanation:
         return replace(self, contributions=new(self.contributions), steps=steps)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as dictionaries and lists, which JSON can hold."""
+        """Everything as dictionaries and lists, ready for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -185,7 +185,7 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """The class and its probability; the predicted one, too, if it is another."""
+        """The class and its probability, and the predicted class if it is a different one."""
         text = f"{self.label}: {self.probability:.1%}"
         if self.label == self.predicted:
             return f"{text}, the most likely class"
@@ -195,10 +195,10 @@ class Explanation:
 
     @property
     def sums(self) -> str:
-        """The sums over the path in one line."""
-        text = f"margins of the path {self.margin:+.3f}, of which bias {self.bias:+.3f}"
+        """The totals of the path in one line."""
+        text = f"total margin of the path {self.margin:+.3f}, including bias {self.bias:+.3f}"
         if self.similarity is not None:
-            text += f"; cosine with the class's centroid {self.similarity:.3f}"
+            text += f"; cosine with the centroid of the class {self.similarity:.3f}"
         return text
 
 
@@ -214,7 +214,7 @@ def explain_row(
     predicted_probability: float,
     top: int,
 ) -> Explanation:
-    """Explanation of a class by its number, for one row that :func:`canonical_csr` has made."""
+    """Explanation of a class, given by number, for one row made by :func:`canonical_csr`."""
     for model in models:
         _check_linear(model)
     steps = [
@@ -240,7 +240,7 @@ def explain_row(
 
 
 def _steps(model: TrellisModel, row: Any, encoded: int, number: int) -> list[Step]:
-    """The edges of a class's path, with what the row's features contributed to each."""
+    """The edges of a class's path, and what the features of the row contributed to each."""
     trellis = model.trellis
     path = int(model.assignment.path_of_class[encoded])
     edges, vertices = trellis.path_edges(path), trellis.path_vertices(path)
@@ -251,24 +251,15 @@ def _steps(model: TrellisModel, row: Any, encoded: int, number: int) -> list[Ste
         features, weights, bias = model.weights.edge_weights(edge)
         _, mine, theirs = np.intersect1d(features, row.indices, True, return_indices=True)
         head = int(vertices[at]) if at < len(vertices) and vertices[at] >= 0 else None
-        steps.append(
-            Step(
-                number,
-                at - 1,
-                int(vertices[at - 1]) if at else 0,
-                head,
-                edge,
-                float(margins[0, edge]),
-                bias,
-                _ordered(features[mine], row.data[theirs], weights[mine]),
-                *(choices[at] if choices else ()),
-            )
-        )
+        place = number, at - 1, int(vertices[at - 1]) if at else 0, head, edge
+        contributions = _ordered(features[mine], row.data[theirs], weights[mine])
+        chosen = choices[at] if choices else ()
+        steps.append(Step(*place, float(margins[0, edge]), bias, contributions, *chosen))
     return steps
 
 
 def _ordered(features: IntArray, values: FloatArray, weights: FloatArray) -> tuple[Any, ...]:
-    """Contributions of some features, the largest amounts first; those of zero are left out."""
+    """Contributions of some features, largest first; zeros are left out."""
     values, weights = values.astype(np.float64), weights.astype(np.float64)
     amounts = np.abs(values * weights)
     order = np.argsort(-amounts, kind="stable")
@@ -302,7 +293,7 @@ def _check_linear(model: TrellisModel) -> None:
 def _choices(
     model: TrellisModel, margins: FloatArray, edges: IntArray
 ) -> list[tuple[float, tuple[Choice, ...]]]:
-    """At each vertex of a path: the probability of its edge, and the likeliest edges."""
+    """At each vertex of a path: the probability of its edge, and the most likely edges."""
     if model.code != "local" or not isinstance(model.loss, VertexSoftmax | PathHinge):
         return []
     trellis = model.trellis
@@ -328,7 +319,7 @@ def _choices(
 
 
 def _best_ways_on(trellis: Trellis, costs: FloatArray) -> list[IntArray]:
-    """For each slice, the column of its edge table by which the best path of a vertex goes on."""
+    """For each slice, the column of its edge table with which each vertex's best path continues."""
     ways: list[IntArray] = []
     beyond: npt.NDArray[np.float64] = np.empty(0)
     for table in reversed(trellis.edge_tables[1:]):
@@ -340,7 +331,7 @@ def _best_ways_on(trellis: Trellis, costs: FloatArray) -> list[IntArray]:
 
 
 def _finished(trellis: Trellis, onward: list[IntArray], edges: list[int], head: int | None) -> int:
-    """Number of the best path that begins with these edges, the last of which leads to a head."""
+    """Number of the best path that begins with these edges, the last of which leads to ``head``."""
     while head is not None:
         index = len(edges) - 1
         way, n_heads = int(onward[index][head]), trellis.edge_tables[index + 1].n_heads
@@ -354,7 +345,7 @@ def _finished(trellis: Trellis, onward: list[IntArray], edges: list[int], head: 
 
 
 def strongest_features(models: Sequence[TrellisModel], encoded: int, top: int) -> list[Any]:
-    """Features of the largest weights, summed over the path of a class, and these sums."""
+    """Features with the largest weights, summed over the path of a class, and these sums."""
     totals: dict[int, float] = {}
     for model in models:
         _check_linear(model)
@@ -371,12 +362,12 @@ def strongest_features(models: Sequence[TrellisModel], encoded: int, top: int) -
 
 
 def step_in_words(step: Step, n_trellises: int = 1) -> str:
-    """Where an edge leads from and to, with its probability and margin."""
+    """Start and end of an edge, with its probability and margin."""
     tail = "source" if step.slice < 0 else f"vertex {step.vertex} of slice {step.slice}"
     head = "sink" if step.head is None else f"vertex {step.head} of slice {step.slice + 1}"
-    share = "" if step.probability is None else f" {step.probability:.1%},"
+    likely = "" if step.probability is None else f" {step.probability:.1%},"
     many = f"trellis {step.trellis}: " if n_trellises > 1 else ""
-    return f"{many}{tail} -> {head}:{share} margin {step.margin:+.3f}"
+    return f"{many}{tail} -> {head}:{likely} margin {step.margin:+.3f}"
 
 
 def step_details(step: Step, label: Any, n_words: int = 5) -> list[str]:

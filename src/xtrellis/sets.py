@@ -1,6 +1,7 @@
-"""Sets of classes that hold the true one as often as asked, found by the best paths of a model.
+"""Sets of classes that contain the true class as often as asked, built from a model's best paths.
 
-``decoding.conformal`` has the idea and the numbers; here they meet a model's rows.
+``decoding.conformal`` explains the idea and finds the thresholds; this module applies them to a
+model's rows.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from .decoding.conformal import conformal_of, sets_above, true_scores
 from .decoding.paths import checked_costs, log_probabilities
 from .prediction import TrellisModel
 
-_SAMPLE = 2_000  # rows that sets are calibrated on: of some, the true class comes late
+_SAMPLE = 2_000  # rows to calibrate on, at most: some have a true class of low rank, which is slow
 
 
 def sets_of(
     model: TrellisModel, X: Any, coverage: float, n_jobs: int | None = None
 ) -> list[IntArray]:
-    """Numbers of the classes in the set of each row, the best first; see ``conformal``."""
+    """Numbers of the classes in each row's set, best first; see ``conformal``."""
     if model.conformal is None:
         raise ValueError(
             "sets of classes need at least 100 rows held out in training: train on more rows, "
-            "or hold out a larger share (calibration, 0.1 by default; none are held out as in "
-            "the paper)"
+            "or hold out a larger share (calibration, 0.1 by default; the paper's setting holds "
+            "out none)"
         )
     threshold = model.conformal.threshold(coverage)
     return sets_above(_finder(model, X, n_jobs), X.shape[0], model.n_classes, threshold)
@@ -39,7 +40,7 @@ def sets_of(
 def with_sets(
     model: TrellisModel, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
 ) -> TrellisModel:
-    """The model with sets calibrated on rows that its weights were trained without."""
+    """The model with its sets calibrated on rows that the weights were not trained on."""
     if len(y_encoded) > _SAMPLE:
         some = np.random.default_rng(0).permutation(len(y_encoded))[:_SAMPLE]
         X, y_encoded = canonical_csr(X[some]), y_encoded[some]
@@ -53,7 +54,7 @@ def with_sets(
 
 
 def _finder(model: TrellisModel, X: Any, n_jobs: int | None = None) -> Any:
-    """Function that lists the k best classes of some rows, and their scores."""
+    """Function that returns the k best classes of some rows, and their scores."""
 
     def find(rows: IntArray, k: int) -> tuple[IntArray, Float64Array]:
         cuts = np.linspace(0, len(rows), min(4 * thread_count(n_jobs), len(rows)) + 1)
@@ -72,8 +73,8 @@ def _finder(model: TrellisModel, X: Any, n_jobs: int | None = None) -> Any:
 def scored(model: TrellisModel, X: Any, k: int) -> tuple[IntArray, Float64Array]:
     """Numbers of the k best classes of each row, and scores: the logs of their probabilities.
 
-    Scores never rise from one class to the next, and do not depend on k; so behind the fifth
-    they are not those of ``top_k``.
+    Scores never rise from one class to the next, and do not depend on k. After the fifth class they
+    therefore differ from those of ``top_k``.
     """
     if isinstance(model.calibration, BestPaths):
         paths, costs, _ = model.ranked(X, max(k, min(N_BEST, model.n_classes)))
@@ -86,7 +87,7 @@ def scored(model: TrellisModel, X: Any, k: int) -> tuple[IntArray, Float64Array]
 
 
 def class_scores(model: TrellisModel, X: Any, y_encoded: IntArray) -> Float64Array:
-    """The score of one given class per row, but for re-ranking, without listing any others."""
+    """The score of one given class per row; other classes are listed only for re-ranking."""
     paths = model.assignment.path_of_class[y_encoded]
     if isinstance(model.calibration, BestPaths):
         _, costs, _ = model.ranked(X, min(N_BEST, model.n_classes))

@@ -211,7 +211,8 @@ class TrellisTextClassifier(
     ) -> npt.NDArray[Any]:
         """Most likely class of each text.
 
-        ``otherwise`` stands for it where no class is as likely as ``min_probability``, if given.
+        If ``min_probability`` is given, texts without a class of at least this probability get
+        ``otherwise`` instead.
         """
         options: dict[str, Any] = {"min_probability": min_probability, "otherwise": otherwise}
         return self._fitted().predict(self._rows(X), **options)
@@ -219,7 +220,7 @@ class TrellisTextClassifier(
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
     ) -> list[npt.NDArray[Any]]:
-        """Small sets of classes that hold the true one as often as asked.
+        """Small sets of classes that contain the true class as often as asked.
 
         See :meth:`TrellisClassifier.predict_set`.
         """

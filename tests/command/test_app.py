@@ -225,7 +225,7 @@ def test_labels_of_another_type_and_unknown_ones(folder, tmp_path):
     facts = json.loads(run("evaluate", tmp_path / "model", tmp_path / "rows.tsv", "--json")[0])
     assert facts["accuracy"] > 0.95
     _, err = run("evaluate", tmp_path / "model", folder / "test.tsv", code=1)
-    assert "is of another type than the model's" in err
+    assert "has another type than the model's" in err
     (tmp_path / "valid.tsv").write_text((folder / "test.tsv").read_text() + "unseen\ta text\n")
     _, err = run(
         *("train", folder / "train.tsv", tmp_path / "pruned", "--width", "4"),

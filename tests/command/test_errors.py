@@ -60,7 +60,7 @@ def test_an_error_is_one_line(error, line):
     ("error", "line"),
     [
         (ValueError("slice_width is odd"), "error: --width is odd\n"),
-        (TypeError("unsupported"), "error: this is a bug of xtrellis (TypeError: unsupported); "),
+        (TypeError("unsupported"), "error: this is a bug in xtrellis (TypeError: unsupported); "),
     ],
 )
 def test_commands_end_with_a_line_and_a_code(error, line, capsys):

@@ -142,7 +142,7 @@ def test_a_model_goes_where_there_is_room(folders, place, error):
 
 
 def test_no_room_anywhere(folders):
-    with pytest.raises(ValueError, match=r"nor is there room for the model .*; free some space"):
+    with pytest.raises(ValueError, match=r"there is no room in the temporary .*; free some space"):
         save_model(Full(), folders[0] / "model")
     assert not any([*folders[1].iterdir(), *folders[2].iterdir()])
 

@@ -95,7 +95,7 @@ def test_features_of_training_and_validation_rows_agree(write):
 
 
 def test_training_rows_that_cannot_be_used(write):
-    with pytest.raises(ValueError, match="all rows have the label 'a'; at least two are needed"):
+    with pytest.raises(ValueError, match="all rows have the label 'a'; two or more are needed"):
         read_training(write("a\tone\na\ttwo\n"), None, RowOptions())
     text = 'text,label\none,"a\tb"\ntwo,c\n'
     with pytest.raises(ValueError, match=r"the label 'a\\tb' contains a tab or a newline"):
@@ -156,7 +156,7 @@ def test_labels_take_the_type_of_the_classes():
     assert y.tolist() == [2, 1]
     unseen = as_labels(Path("rows"), np.array(["x"]), np.array(["a"]))
     assert unseen.tolist() == ["x"]
-    with pytest.raises(ValueError, match="rows: the label 'x' is of another type than the model's"):
+    with pytest.raises(ValueError, match="rows: the label 'x' has another type than the model's"):
         as_labels(Path("rows"), np.array(["x"]), np.array([1, 2]))
 
 

@@ -300,7 +300,7 @@ def test_a_new_model_is_taken_over_and_a_broken_one_is_not(folder, tmp_path):
         path.write_bytes(path.read_bytes()[:-100])
         reply = client.post("/reload")
         assert reply.status_code == 500
-        assert reply.json()["detail"].startswith("the old model stays: ")
+        assert reply.json()["detail"].startswith("the old model stays in use: ")
         path.unlink()
         assert client.post("/reload").status_code == 500
         assert client.get("/health").json() == after

@@ -93,10 +93,10 @@ def test_a_broken_file_leaves_the_old_model(service, folder):
     try:
         service.process.send_signal(signal.SIGHUP)
         line = service.wait_for("the old model stays")
-        assert line.startswith("error: the old model stays: ")
+        assert line.startswith("error: the old model stays in use: ")
         status, reply = service.ask("/reload", method="POST")
         assert status == 500
-        assert reply["detail"].startswith("the old model stays: ")
+        assert reply["detail"].startswith("the old model stays in use: ")
         assert service.ask("/health") == before
     finally:
         replace(folder, "old")

@@ -1,11 +1,11 @@
-"""Charts as SVG, written by hand: small, sharp at any size, readable without Matplotlib."""
+"""Charts written as SVG: small, sharp at any size, and without Matplotlib."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
 
-_WIDTH, _HEIGHT = 360, 240  # units; a page scales them
+_WIDTH, _HEIGHT = 360, 240  # SVG units; the page scales them
 _LEFT, _RIGHT, _TOP, _BOTTOM = 42, 20, 12, 40
 
 Point = tuple[float, float]
@@ -21,9 +21,9 @@ def line_chart(
     diagonal: bool = False,
     sizes: Sequence[float] = (),
 ) -> str:
-    """A line through points whose coordinates are shares, with axes in per cent.
+    """A line through points with coordinates from 0 to 1, with axes in per cent.
 
-    ``sizes`` from 0 to 1 make dots of these areas; ``diagonal`` draws where both are the same.
+    ``sizes`` from 0 to 1 set the areas of the dots; ``diagonal`` draws where x equals y.
 
     >>> chart = line_chart([(0.0, 0.5), (1.0, 1.0)], "rows & columns", "right")
     >>> chart.startswith("<svg"), "rows &amp; columns" in chart
@@ -58,7 +58,7 @@ def line_chart(
 
 
 def bar_chart(bars: Sequence[tuple[str, float, str]]) -> str:
-    """Horizontal bars: name, share and a note for each, the name above its bar.
+    """Horizontal bars, each with a name above it, a fraction that sets its length, and a note.
 
     >>> bar_chart([("head", 0.9, "10 classes")]).count("<rect")
     2

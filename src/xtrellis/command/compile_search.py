@@ -1,6 +1,6 @@
 """Compile the search into the cache: ``python -m xtrellis.command.compile_search``.
 
-See ``compiling``, which starts it.
+Started by ``compiling``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""When kernels are compiled, which takes seconds, once on a machine: a note, and help.
+"""What to do while kernels are compiled, which takes some seconds once per machine.
 
-The search is the largest kernel, and needed last. So a second process compiles it into the cache
-while this one compiles what it needs before.
+A line announces it. The search is the largest kernel and is needed last, so a second process
+compiles it into the cache while this one compiles the kernels that are needed before.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .errors import note
 
 _announced: list[Callable[[], None]] = []
 _helpers: list[subprocess.Popen[bytes]] = []
-_PATIENCE = 60  # seconds: then this process compiles the search itself
+_PATIENCE = 60  # seconds to wait; after that, this process compiles the search itself
 
 
 def announce_compiling() -> None:
-    """Print one line before the first kernel that this command has to compile, and get help."""
-    if _announced:  # of another command of this process, in which nothing was compiled
+    """Before this command compiles its first kernel, print a line and start a second process."""
+    if _announced:  # left by an earlier command in this process, which compiled nothing
         _announced.pop()()
     _announced.append(on_compile(_start))
 
@@ -33,7 +33,7 @@ def _start(line: str, is_kept: bool) -> None:
 
 
 def compile_search_beside() -> None:
-    """Have another process compile the search, if one can be started; one is enough."""
+    """Let another process compile the search, unless one has been started before."""
     if _helpers:
         return
     try:

@@ -25,8 +25,8 @@ def convert(
 ) -> None:
     """Convert rows that may be larger than memory into a folder that needs no parsing.
 
-    The other commands take such a folder in place of a file of rows. predict reads one part of it
-    at a time.
+    The other commands accept such a folder in place of a file of rows; predict reads one part of
+    it at a time.
     """
     from ..data.converting import write_shards
 

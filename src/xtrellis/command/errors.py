@@ -1,8 +1,8 @@
 """How commands end: with one line and an exit code, and within a second of Ctrl-C.
 
-Exit codes: 0: done; 1: the data or a file is wrong; 2: the command line is wrong; 130: stopped by
-Ctrl-C; 141: the output pipe was closed. With ``XTRELLIS_TRACEBACK`` set, errors that are bugs of
-this program are shown in full.
+Exit codes: 0: success; 1: bad data or a bad file; 2: a wrong command line; 130: stopped by Ctrl-C;
+141: the output pipe was closed. If ``XTRELLIS_TRACEBACK`` is set, errors that are bugs in xtrellis
+are shown in full.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 
 import typer
 
-GRACE = 0.7  # seconds that Ctrl-C waits for an orderly end
+GRACE = 0.7  # seconds after Ctrl-C for an orderly exit
 
-_ended = threading.Event()  # the command has handled an interrupt, or is over
+_ended = threading.Event()  # the command has handled an interrupt, or has finished
 _if_interrupted: list[str] = []  # what to print if the process must end during a computation
 
 
@@ -48,16 +48,16 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
             except KeyboardInterrupt:
                 note("stopped")
                 _exit_now(130)
-            except BrokenPipeError:  # as by head, which reads only some lines
+            except BrokenPipeError:  # for example by head, which reads only a few lines
                 _exit_now(141)
             except Exception as error:
                 if not isinstance(error, ValueError | OSError | MemoryError | ImportError):
                     if os.environ.get("XTRELLIS_TRACEBACK"):
                         raise
                     note(
-                        f"error: this is a bug of xtrellis ({type(error).__name__}: "
-                        f"{_first_line(error)}); please report it, with what is shown if "
-                        "XTRELLIS_TRACEBACK=1 is set"
+                        f"error: this is a bug in xtrellis ({type(error).__name__}: "
+                        f"{_first_line(error)}); please report it, with the output of the same "
+                        "command under XTRELLIS_TRACEBACK=1"
                     )
                 else:
                     note(f"error: {describe(error)}")
@@ -68,13 +68,13 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _exit_now(code: int) -> None:
-    """End the process at once: Python would wait for a thread that waits for input."""
+    """End the process at once; Python would wait for a thread that is waiting for input."""
     sys.stderr.flush()
     os._exit(code)
 
 
 def _drop_unwritable_output() -> None:
-    """Forget results that cannot be written, or Python would complain once more when it ends."""
+    """Discard results that cannot be written; otherwise Python complains again at its exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -84,7 +84,7 @@ def _drop_unwritable_output() -> None:
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """Print warnings as one line each, and each of them once."""
+    """Print each warning once, as one line."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -101,7 +101,7 @@ def _warnings_as_notes() -> Iterator[None]:
 
 # ---------------------------------------------------------------------- errors in the user's words
 
-# Parameters of the library that errors may name, and what the command calls them.
+# Parameters that errors of the library may name, and the options that they correspond to.
 _OPTIONS = {
     "slice_width": "--width",
     "text_column": "--text-column",
@@ -127,7 +127,7 @@ _BEGINS = re.compile(rf"({'|'.join(_FIRST)})(?= must\b)")
 
 
 def describe(error: BaseException) -> str:
-    """One line about an error; of the system's errors, the file and the reason."""
+    """One line about an error; for errors of the operating system, the file and the reason."""
     if isinstance(error, MemoryError):
         return f"out of memory: {_first_line(error)}" if str(error) else "out of memory"
     if isinstance(error, ImportError):
@@ -144,7 +144,7 @@ def _first_line(error: BaseException | str) -> str:
 
 
 def with_options(line: str) -> str:
-    """Message of the library with the command's options in place of Python's parameters.
+    """A message of the library, with options in place of Python's parameters.
 
     >>> with_options("pass format='tsv', or lower min_df=5")
     'pass --format tsv, or lower --min-df 5'
@@ -154,7 +154,7 @@ def with_options(line: str) -> str:
         name, value = found[1], found[2] or ""
         return f"{_OPTIONS.get(name) or _flag(name)} {value}".rstrip()
 
-    line = _OR_NONE.sub("", line)  # an option that is not wanted is omitted
+    line = _OR_NONE.sub("", line)  # options are omitted rather than set to None
     begins = _BEGINS.match(line)
     if begins is not None:
         line = _flag(begins[1]) + line[begins.end() :]
@@ -172,8 +172,8 @@ def _flag(name: str) -> str:
 def _interruptible() -> Iterator[None]:
     """Let Ctrl-C end the process within a second, even during a long computation.
 
-    Python handles a signal when the computation returns to it. A thread that waits on the signal's
-    wake-up pipe gives it a moment for an orderly end, and then ends the process.
+    Python handles a signal only when the computation returns. A thread that waits on the signal's
+    wake-up pipe gives it a moment to exit in an orderly way, and then ends the process.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -201,17 +201,17 @@ def _interruptible() -> Iterator[None]:
 
 
 def mark_interrupt_handled() -> None:
-    """Tell the watching thread that the command handles an interrupt itself, in its own time."""
+    """Tell the watching thread that the command handles the interrupt itself."""
     _ended.set()
 
 
 def print_if_interrupted(text: str) -> None:
-    """Print this if the process has to end during a computation; replaces an earlier text."""
+    """Set the text to print if the process has to end during a computation."""
     _if_interrupted[:] = [text]
 
 
 def _tidy_up() -> None:
-    """Remove half-written files, and print what is known."""
+    """Remove half-written files, and print the results so far."""
     from ..model.atomic import UNFINISHED
 
     for path in list(UNFINISHED):

@@ -35,9 +35,9 @@ def evaluate(
     curve: Annotated[
         bool, typer.Option("--curve", help="Print accuracy against the share of rows answered.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="Picture of that curve to write.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="File to draw that curve to.")] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Report to write: one page with everything.")
+        Path | None, typer.Option(help="File to write a report to: one page with everything.")
     ] = None,
     separator: Annotated[
         str | None,
@@ -52,10 +52,10 @@ def evaluate(
     zero_based: ZeroBased = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Measure a model on rows with labels: accuracy, calibration, large and small classes, errors.
+    """Measure a model on rows with labels: accuracy, calibration and typical errors.
 
-    Numbers on the whole, accuracy by class size and by level of the label, and the worst confusions
-    with examples.
+    Prints overall figures, accuracy by class size and by level of the label, and the worst
+    confusions with examples.
     """
     check_stdout(model, rows)
     for target in (plot, html):

@@ -1,4 +1,4 @@
-"""The report of ``xtrellis evaluate --html``: one page, to read on a desk or on a phone."""
+"""The report of ``xtrellis evaluate --html``: one page, for a screen of any size."""
 
 from __future__ import annotations
 
@@ -30,12 +30,9 @@ ol.errors p { margin: .15rem 0; color: #5f6b7a; font-size: .92rem; }
 
 
 def report_of(found: Evaluation, title: str) -> str:
-    """The whole page.
-
-    Nothing is fetched from elsewhere: style and pictures are part of it.
-    """
+    """The whole page, self-contained: styles and pictures are part of it."""
     parts = [f"<style>{_STYLE}</style>", _tiles(found)]
-    parts += [report.heading("How far to trust it"), _charts(found)]
+    parts += [report.heading("How far to trust its answers"), _charts(found)]
     parts.append(_bars(found))
     if found.confusions:
         parts += [report.heading("Worst confusions"), _errors(found.confusions)]
@@ -43,7 +40,7 @@ def report_of(found: Evaluation, title: str) -> str:
 
 
 def _tiles(found: Evaluation) -> str:
-    """The single numbers."""
+    """The overall figures."""
     tiles = {
         "accuracy": f"{found.accuracy:.2%}",
         **{f"top-{k} accuracy": f"{value:.2%}" for k, value in found.top_k_accuracy.items()},
@@ -75,13 +72,13 @@ def _charts(found: Evaluation) -> str:
     reliability = line_chart(
         [(each.confidence, each.accuracy) for each in found.bins],
         "probability of the answer",
-        "share that is right",
+        "accuracy",
         diagonal=True,
         sizes=[each.n_rows / most for each in found.bins],
     )
     figures = (
         (curve, "Accuracy if only the most confident answers are given."),
-        (reliability, "Share of right answers by probability; on the dashed line both agree."),
+        (reliability, "Accuracy by probability; on the dashed line, the two agree."),
     )
     content = "".join(
         f"<figure>{chart}<figcaption>{html.escape(text)}</figcaption></figure>"
@@ -91,7 +88,7 @@ def _charts(found: Evaluation) -> str:
 
 
 def _bars(found: Evaluation) -> str:
-    """Accuracy by class size and by level of the label, as far as there are several."""
+    """Accuracy by class size and by level of the label, if there are several."""
     sections = {}
     if len(found.by_class_size) > 1:
         where = "in training" if found.sizes_known else "among these rows"

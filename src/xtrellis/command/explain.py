@@ -55,7 +55,7 @@ def explain(
 
 
 def _label(loaded: Any, label: str | None) -> Any:
-    """The class that reads like this, or an error."""
+    """The class whose name is this text, or an error."""
     if label is None:
         return None
     for known in loaded.classes_.tolist():
@@ -65,14 +65,14 @@ def _label(loaded: Any, label: str | None) -> Any:
 
 
 def _first_feature(loaded: Any, zero_based: bool | None) -> int:
-    """What the rows call the first feature, if they call it by its number."""
+    """Number of the first feature in the rows, if features have numbers rather than names."""
     if hasattr(loaded, "features_") or hasattr(loaded, "feature_names_in_"):
         return 0
     return int(getattr(loaded, "first_feature_", 0) if zero_based is None else not zero_based)
 
 
 def _show(found: Explanation) -> None:
-    """Print an explanation: bars in colour on a terminal, plain text in a pipe."""
+    """Print an explanation: coloured bars on a terminal, plain text in a pipe."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -91,7 +91,9 @@ def _show(found: Explanation) -> None:
         style = "green" if each.amount > 0 else "red"
         bar = "█" * max(1, round(24 * abs(each.amount) / largest))
         table.add_row(Text(f"{each.amount:+.3f}"), Text(str(each.feature)), Text(bar, style=style))
-    console.print(table if shown else "no feature of the row has a weight on this path")
+    console.print(
+        table if shown else "no feature of the row has a weight on the path of this class"
+    )
     console.print(Text(found.sums))
     for step in found.steps:
         console.print(Text(step_in_words(step, found.n_trellises)))
@@ -100,7 +102,7 @@ def _show(found: Explanation) -> None:
 
 
 def _draw(found: Explanation, path: Path) -> None:
-    """Write the picture of an explanation."""
+    """Draw an explanation to a file."""
     from matplotlib.figure import Figure
 
     from ..plots import draw_explanation

@@ -15,10 +15,10 @@ from .words import members, one_or_all
 
 def inspect(
     model: Model,
-    labels: Annotated[bool, typer.Option("--labels", help="List all classes instead.")] = False,
+    labels: Annotated[bool, typer.Option("--labels", help="Only list all classes.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what a model file contains: its classes, graph, weights, settings and how they came."""
+    """Show what a model file contains: classes, graph, weights, and how settings were chosen."""
     from ..model.model_file import load_model
 
     check_stdout(model)
@@ -49,7 +49,7 @@ def _print_labels(model: Path, classes: Any, json: bool) -> None:
 
 
 def _facts(model: Path, loaded: Any) -> dict[str, Any]:
-    """What there is to know, by name."""
+    """Facts about a model, by name."""
     from ..data.streams import shown
 
     found = getattr(loaded, "classifier_", loaded)
@@ -100,17 +100,17 @@ def _trials(selection: Any, n_classes: int) -> str:
     >>> from xtrellis.selection.settings import Selection, Trial
     >>> trials = Trial("plain", 1.0, 9, 0.97, 0.88, 0.9), Trial("plain", 3.0, 9, 0.94, 0.89, 0.9)
     >>> print(_trials(Selection("plain", 3.0, 9, 80, trials), 80))
-    tried on held-out rows of 80 classes: of those with a low log loss, the most accurate was
-    chosen, and a wider trellis only if it was clearly more accurate
+    tried on held-out rows of 80 classes; of the settings with a low log loss, the most accurate
+    was chosen, and a wider trellis only if it was clearly more accurate
     order        C  width  log loss  accuracy   top-5
     plain        1      9     0.970    88.00%  90.00%
     plain        3      9     0.940    89.00%  90.00%  <- chosen
     """
     chosen = _chosen(selection, n_classes)
     lines = [
-        f"tried on held-out rows of {selection.n_classes:,} classes: of those with a low log loss, "
-        "the most accurate was",
-        "chosen, and a wider trellis only if it was clearly more accurate",
+        f"tried on held-out rows of {selection.n_classes:,} classes; of the settings with a low "
+        "log loss, the most accurate",
+        "was chosen, and a wider trellis only if it was clearly more accurate",
         "order        C  width  log loss  accuracy   top-5",
     ]
     for trial in selection.trials:
@@ -123,7 +123,7 @@ def _trials(selection: Any, n_classes: int) -> str:
 
 
 def _chosen(selection: Any, n_classes: int) -> Any:
-    """The trial whose settings were taken; trials of some of the classes have narrower slices."""
+    """The trial whose settings were chosen; trials on fewer classes have narrower slices."""
     from ..selection.default_width import default_slice_width
 
     trials = [t for t in selection.trials if (t.order, t.C) == (selection.order, selection.C)]

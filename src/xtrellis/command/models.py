@@ -29,7 +29,7 @@ def prune(
     rows: Annotated[
         Path,
         typer.Argument(
-            help="Rows with labels that it was not trained on; - is standard input.",
+            help="Rows with labels that the model was not trained on; - is standard input.",
             show_default=False,
         ),
     ],
@@ -39,7 +39,7 @@ def prune(
     ] = 0.01,
     threshold: Annotated[
         float | None,
-        typer.Option(help="Remove weights up to this size; the rows only measure the accuracy."),
+        typer.Option(help="Remove weights up to this size; rows then only measure the accuracy."),
     ] = None,
     bits: Annotated[
         int, typer.Option(help="Bits of each weight in the file: 8, which rounds them, or 32.")
@@ -52,7 +52,7 @@ def prune(
     zero_based: ZeroBased = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Remove small weights of a model, and write the smaller model to another file."""
+    """Remove small weights from a model, and write the smaller model to another file."""
     check_output(pruned, model, rows)
     loaded = load(model, jobs)
     X, y = read_labelled(

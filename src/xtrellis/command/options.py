@@ -1,4 +1,4 @@
-"""Options that several commands share, and the estimators that they describe."""
+"""Options shared by several commands, and the estimators that they describe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LearnerName(StrEnum):
 
 
 class Format(StrEnum):
-    """Formats of input; see ``xtrellis.data.readers``."""
+    """Input formats; see ``xtrellis.data.readers``."""
 
     svmlight = "svmlight"
     tsv = "tsv"
@@ -51,23 +51,23 @@ FormatOption = Annotated[
 TextColumn = Annotated[
     str | None,
     typer.Option(
-        help="Column of the texts, by name or number, in csv and Parquet, or key in JSON; text, or "
-        "as in training, if omitted."
+        help="Column that contains the texts (name or number), or key in JSON; as in training, or "
+        "text, if omitted."
     ),
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(help="Column or key of the labels; label, or as in training, if omitted."),
+    typer.Option(help="Column or key of the labels; as in training, or label, if omitted."),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(help="What separates the fields of csv: a character, or tab; a comma if omitted."),
+    typer.Option(help="Separator of csv fields: one character, or tab; a comma if omitted."),
 ]
 Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first line of csv names the columns; it does if omitted.",
+        help="Whether the first line of csv names the columns; assumed if omitted.",
         show_default=False,
     ),
 ]
@@ -76,7 +76,7 @@ ZeroBased = Annotated[
     typer.Option(
         "--zero-based/--one-based",
         help="Whether the svmlight rows count features from 0 or from 1; "
-        "by default, as the rows that the model was trained on.",
+        "as in training if omitted.",
         show_default=False,
     ),
 ]
@@ -109,8 +109,8 @@ HashSize = Annotated[
     int | None, typer.Option(help="Hash terms to this many columns, and keep no vocabulary.")
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 uses all cores.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
-Plot = Annotated[Path | None, typer.Option(help="Picture to write.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
+Plot = Annotated[Path | None, typer.Option(help="File to draw a picture to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one line per row or result.")]
 
 
@@ -124,7 +124,7 @@ def new_classifier(
     seed: int,
     checkpoint: Path | None = None,
 ) -> Any:
-    """Classifier of features that these options describe."""
+    """The classifier of features that these options describe."""
     from .. import LTLSClassifier, TrellisClassifier
 
     _check_learner(training, learner, C)
@@ -168,7 +168,7 @@ def _check_learner(training: Training, learner: LearnerName | None, C: float | N
 def new_text_classifier(
     classifier: Any, words: str, characters: str, min_df: int, hash_size: int | None
 ) -> Any:
-    """Classifier of texts that these options describe."""
+    """The classifier of texts that these options describe."""
     from ..text import TrellisTextClassifier
 
     of_words, of_characters = _lengths("--words", words), _lengths("--characters", characters)
@@ -184,7 +184,7 @@ def new_text_classifier(
 
 
 def _lengths(option: str, text: str) -> tuple[int, int] | None:
-    """Range such as 1-2, or one number; 0 means none."""
+    """A range such as 1-2, or one number; 0 means none."""
     first, _, last = text.partition("-")
     last = last or first
     if not first.isdecimal() or not last.isdecimal() or int(first) > int(last):

@@ -1,4 +1,4 @@
-"""What the commands write: models, predictions and facts; never over one of their inputs."""
+"""What the commands write: models, predictions and facts. Inputs are never overwritten."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_output(path: Path, *inputs: Path | None) -> None:
 
 
 def check_stdout(*inputs: Path | None) -> None:
-    """Raise an error if standard output is appended to one of the inputs."""
+    """Raise an error if standard output is one of the inputs."""
     try:
         output = os.fstat(sys.stdout.fileno())
     except (OSError, ValueError):  # closed, or not a file at all
@@ -44,7 +44,7 @@ def check_stdout(*inputs: Path | None) -> None:
 
 
 def _check_apart(output: os.stat_result | None, what: str, inputs: Iterable[Path | None]) -> None:
-    """Raise an error if a regular file is one of the inputs, under whatever name."""
+    """Raise an error if a regular file is one of the inputs, even under another name."""
     if output is None or not stat.S_ISREG(output.st_mode):
         return
     for path in inputs:
@@ -54,7 +54,7 @@ def _check_apart(output: os.stat_result | None, what: str, inputs: Iterable[Path
 
 
 def _status(path: Path, stdin: str | None = None) -> os.stat_result | None:
-    """The file behind a path, links followed; None if there is none."""
+    """Status of the file that a path or link leads to; None if there is none."""
     try:
         return os.fstat(sys.stdin.fileno()) if str(path) == stdin else os.stat(path)
     except (OSError, ValueError):
@@ -63,7 +63,7 @@ def _status(path: Path, stdin: str | None = None) -> os.stat_result | None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
-    """A new file that takes its place when it is complete; a full disk is reported by its name."""
+    """A temporary file that replaces the target once it is complete; errors name the target."""
     from ..model.atomic import replacing
 
     try:
@@ -76,7 +76,7 @@ def writing(path: Path) -> Iterator[Path]:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    """Write a figure in the format that the file's name ends with, and say so."""
+    """Write a figure in the format of the file's extension, and print its name."""
     with writing(path) as beside:
         figure.savefig(beside, dpi=130, format=path.suffix.lstrip(".") or "png")
     note(f"picture: {path}")
@@ -86,10 +86,10 @@ def write_picture(figure: Any, path: Path) -> None:
 
 
 def save_model(estimator: Any, path: Path) -> int:
-    """Write a model, and return its size in bytes; if the disk is full, write it elsewhere.
+    """Write a model, and return its size in bytes; if the disk is full, save it elsewhere.
 
-    A model may have taken hours to train: beside its target, in the folder for temporary files, in
-    the home folder and in the working folder there may still be room. The error names the file.
+    Training may have taken hours, and there may still be room next to the target, or in the
+    temporary, home or working folder. The error says where the model is.
     """
     from safetensors import SafetensorError
 
@@ -102,7 +102,7 @@ def save_model(estimator: Any, path: Path) -> int:
             if rescued is not None:
                 raise ValueError(f"{path}: {reason}; the model is in {rescued}") from None
         raise ValueError(
-            f"{path}: {reason}, nor is there room for the model in the temporary or home folder; "
+            f"{path}: {reason}, and there is no room in the temporary or home folder either; "
             "free some space and train again"
         ) from None
 
@@ -118,7 +118,7 @@ def _other_folders(path: Path) -> Iterator[Path]:
 
 
 def _save_in(estimator: Any, folder: Path, like: Path) -> Path | None:
-    """Write a model to a new file of a folder; None if that fails."""
+    """Write a model to a new file in a folder; None if that fails."""
     from safetensors import SafetensorError
 
     new = None
@@ -158,7 +158,7 @@ def size_in_words(n_bytes: int) -> str:
 
 @contextmanager
 def output_lines(path: Path | None) -> Iterator[Callable[[str], Any]]:
-    """Function that writes lines to a file, which appears when it is complete, or to stdout."""
+    """Function that writes lines to standard output, or to a file that appears once complete."""
     if path is None or str(path) == "-":
 
         def write(lines: str) -> None:
@@ -177,7 +177,7 @@ def label_that_breaks_lines(labels: Iterable[Any]) -> str | None:
 
 
 def check_plain_labels(model: Path, classes: Any) -> None:
-    """Raise an error if predictions of a model cannot be lines of fields."""
+    """Raise an error if labels of a model contain what separates fields and lines."""
     from ..data.streams import shown
 
     label = label_that_breaks_lines(classes.tolist()) if classes.dtype.kind in "OUS" else None
@@ -188,21 +188,21 @@ def check_plain_labels(model: Path, classes: Any) -> None:
         )
 
 
-def plain_line(labels: list[Any], shares: list[float], proba: bool) -> str:
-    """Labels of a row, with their probabilities if wanted, separated by tabs."""
+def plain_line(labels: list[Any], probabilities: list[float], proba: bool) -> str:
+    """Labels of a row, with their probabilities if asked for, separated by tabs."""
     if not proba:
         return "\t".join(map(str, labels)) + "\n"
-    pairs = (f"{label}\t{share:.4f}" for label, share in zip(labels, shares, strict=True))
+    pairs = (f"{label}\t{p:.4f}" for label, p in zip(labels, probabilities, strict=True))
     return "\t".join(pairs) + "\n"
 
 
-def json_line(labels: list[Any], shares: list[float], proba: bool) -> str:
-    """Labels of a row and their probabilities, if they have any, as JSON."""
+def json_line(labels: list[Any], probabilities: list[float], proba: bool) -> str:
+    """Labels of a row, and their probabilities if there are any, as JSON."""
     import json
 
     content: dict[str, Any] = {"labels": labels}
-    if shares or not labels:
-        content["probabilities"] = [round(share, 6) for share in shares]
+    if probabilities or not labels:
+        content["probabilities"] = [round(p, 6) for p in probabilities]
     return json.dumps(content, ensure_ascii=False, default=str) + "\n"
 
 

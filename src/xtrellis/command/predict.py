@@ -39,17 +39,19 @@ def predict(
         Path | None,
         typer.Option("--output", "-o", help="File to write; standard output if omitted."),
     ] = None,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Labels per row.")] = 1,
-    proba: Annotated[bool, typer.Option("--proba", "-p", help="Print probabilities, too.")] = False,
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=1, help="Number of labels per row.")
+    ] = 1,
+    proba: Annotated[bool, typer.Option("--proba", "-p", help="Also print probabilities.")] = False,
     min_probability: Annotated[
-        float | None, typer.Option(help="Leave out labels that are less likely than this.")
+        float | None, typer.Option(help="Leave out labels less likely than this.")
     ] = None,
     coverage: Annotated[
         float | None,
-        typer.Option(help="Print sets of labels that hold the true one this often, such as 0.9."),
+        typer.Option(help="Print sets that contain the true label this often, such as 0.9."),
     ] = None,
     otherwise: Annotated[
-        str, typer.Option(help="What to print for a row without a label; nothing if omitted.")
+        str, typer.Option(help="What to print for rows without a label; nothing if omitted.")
     ] = "",
     json: Json = False,
     format: FormatOption = None,
@@ -85,14 +87,14 @@ def predict(
                 write("".join(f"{label}\n" for label in loaded.predict(batch)))
                 continue
             else:
-                labels, shares = loaded.predict_top_k(batch, k)
+                labels, probabilities = loaded.predict_top_k(batch, k)
                 found = [
                     _likely(*row, min_probability or 0.0)
-                    for row in zip(labels.tolist(), shares.tolist(), strict=True)
+                    for row in zip(labels.tolist(), probabilities.tolist(), strict=True)
                 ]
             lines = [
-                as_line(labels, shares, proba) if labels else _no_answer(otherwise, json)
-                for labels, shares in found
+                as_line(labels, probabilities, proba) if labels else _no_answer(otherwise, json)
+                for labels, probabilities in found
             ]
             write("".join(lines))
 
@@ -105,7 +107,7 @@ def _check_answers(
     otherwise: str,
     json: bool,
 ) -> None:
-    """Raise an error about options that do not go together, or have impossible values."""
+    """Raise an error about options that contradict each other, or have impossible values."""
     if min_probability is not None and not 0 <= min_probability <= 1:
         raise typer.BadParameter(f"--min-probability must be from 0 to 1, got {min_probability}")
     if coverage is not None:
@@ -122,11 +124,11 @@ def _check_answers(
 
 
 def _likely(
-    labels: list[Any], shares: list[float], min_probability: float
+    labels: list[Any], probabilities: list[float], min_probability: float
 ) -> tuple[list[Any], list[float]]:
     """The labels that are likely enough, and their probabilities."""
-    n_likely = sum(share >= min_probability for share in shares)
-    return labels[:n_likely], shares[:n_likely]
+    n_likely = sum(p >= min_probability for p in probabilities)
+    return labels[:n_likely], probabilities[:n_likely]
 
 
 def _no_answer(otherwise: str, json: bool) -> str:

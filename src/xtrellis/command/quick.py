@@ -1,8 +1,9 @@
-"""A model file as prediction needs it, loaded without scikit-learn.
+"""Model files loaded for prediction only, without scikit-learn.
 
-Importing scikit-learn's base classes, which our estimators have, takes longer than everything else
-that classifies a line of text: it imports ``scipy.stats`` and, if it is there, pandas. So the
-command takes the trained trellis and the text features out of the file, and asks them itself.
+Importing the base classes of our estimators from scikit-learn takes longer than everything else
+that is needed to classify a line of text: it also imports ``scipy.stats`` and, if installed,
+pandas. So the command reads only the trained trellis and the text features from the file, and uses
+them directly.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SINGLE = ("TrellisClassifier", "LTLSClassifier")
 
 
 def load_quickly(path: Path, jobs: int) -> QuickModel | None:
-    """Model for prediction; None if it is one that only its estimator can answer for."""
+    """Model for prediction; None for ensembles, which need their estimator."""
     from ..data.tables import check_layout
     from ..model.model_file import reading
 
@@ -44,7 +45,7 @@ def load_quickly(path: Path, jobs: int) -> QuickModel | None:
 
 
 class QuickModel:
-    """A trained trellis that answers as its estimator does."""
+    """A trained trellis that predicts as its estimator does."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class QuickModel:
         return self._model.best_labels(self._rows(X), k)
 
     def _rows(self, X: Any) -> Any:
-        """Rows as they are, or features of texts; of a few, without importing SciPy."""
+        """Rows as they are, or features of texts; a few texts do without SciPy."""
         if hasattr(self, "features_"):
             from ..data.text_features import FEW_TEXTS
 

@@ -19,7 +19,7 @@ BATCH = 1_024  # rows that are classified at once
 
 @dataclass(frozen=True)
 class RowOptions:
-    """Options that say how rows are to be read."""
+    """Options for reading rows."""
 
     format: Format | None = None
     text_column: str | None = None
@@ -44,12 +44,12 @@ class RowOptions:
             object.__setattr__(self, "delimiter", delimiter)
 
     def layout(self) -> dict[str, Any]:
-        """What a model remembers of the rows that it was trained on: the options given."""
+        """The options that a model remembers about its training rows."""
         names = "text_column", "label_column", "delimiter", "header"
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def reading(self, loaded: Any = None) -> dict[str, Any]:
-        """Parameters of a reader: as given, or as the model remembers, or left to the reader."""
+        """Parameters of a reader: as given, or else as the model remembers them."""
         remembered = getattr(loaded, "layout_", {})
         found = {**remembered, **self.layout()}
         format_ = None if self.format is None else self.format.value
@@ -73,7 +73,7 @@ class TrainingData:
 
 
 def load(model: Path, jobs: int, quickly: bool = False) -> Any:
-    """Load a model, to predict with so many threads; with ``quickly``, only what that takes."""
+    """Load a model that uses this many threads; ``quickly`` loads only what prediction needs."""
     from ..model.model_file import load_model
 
     if quickly:
@@ -142,7 +142,7 @@ def read_labelled(loaded: Any, path: Path, options: RowOptions) -> tuple[Any, An
 
 
 def as_labels(path: Path, y: Any, classes: Any) -> Any:
-    """Labels in the type of the classes, if they read the same, as 7 and "7" do."""
+    """Labels converted to the type of the classes, as from "7" to 7."""
     import numpy as np
 
     if y.dtype.kind == classes.dtype.kind:
@@ -152,14 +152,14 @@ def as_labels(path: Path, y: Any, classes: Any) -> Any:
     if (y_encoded < 0).any():
         unknown = y[y_encoded < 0][:1].tolist()[0]
         raise ValueError(
-            f"{path}: the label {unknown!r} is of another type than the model's labels, such as "
+            f"{path}: the label {unknown!r} has another type than the model's labels, such as "
             f"{classes[:1].tolist()[0]!r}; is this the right file?"
         )
     return classes[y_encoded]
 
 
 def _check_labels(path: Path, rows: Any) -> None:
-    """Raise an error about labels that no model can use, and warn of unlikely ones."""
+    """Raise an error about labels that no model can use, and warn about unlikely ones."""
     import numpy as np
 
     from ..data.labels import unlikely_labels
@@ -169,7 +169,7 @@ def _check_labels(path: Path, rows: Any) -> None:
     classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(
-            f"{path}: all rows have the label {shown(str(classes[0]))}; at least two are needed"
+            f"{path}: all rows have the label {shown(str(classes[0]))}; two or more are needed"
         )
     _check_lines(path, classes.tolist())
     doubt = unlikely_labels(y, texts)
@@ -179,7 +179,7 @@ def _check_labels(path: Path, rows: Any) -> None:
 
 
 def _check_lines(path: Path, labels: list[Any]) -> None:
-    """Raise an error about a label that does not fit on a line of predictions."""
+    """Raise an error about a label that would break the lines of predictions."""
     from ..data.streams import shown
 
     label = label_that_breaks_lines(labels)
@@ -191,7 +191,7 @@ def _check_lines(path: Path, labels: list[Any]) -> None:
 
 
 def _parse(path: Path, options: RowOptions, labelled: bool = True, loaded: Any = None) -> Any:
-    """Texts and labels, or svmlight rows with features numbered as in their file."""
+    """Texts and labels, or svmlight rows with features numbered as in the file."""
     from ..data.readers import parse_rows
 
     if path.is_dir():
@@ -211,7 +211,7 @@ def _is_text(rows: Any) -> bool:
 
 
 def _check_kind(path: Path, is_text: bool, wants_text: bool, who: str) -> None:
-    """Raise an error about texts where svmlight features are wanted, or the other way round."""
+    """Raise an error about texts where svmlight features are expected, or vice versa."""
     if is_text != wants_text:
         kinds = "texts", "svmlight features"
         found, wanted = kinds if is_text else kinds[::-1]
@@ -225,17 +225,17 @@ def _check_kind(path: Path, is_text: bool, wants_text: bool, who: str) -> None:
 
 
 def _zero_based(files: list[Any], options: RowOptions) -> bool:
-    """Whether features are counted from 0, as given or as found in all files together."""
+    """Whether features are counted from 0: as given, or as detected from all files together."""
     from ..data.svmlight import detect_zero_based
 
     return detect_zero_based(files) if options.zero_based is None else options.zero_based
 
 
 def _matrix_for(loaded: Any, rows: Any, options: RowOptions) -> Any:
-    """Rows in the columns of a model. Features that it does not know are ignored with a warning.
+    """Rows as a matrix for a model. Unknown features are ignored with a warning.
 
-    The model remembers how the rows that it was trained on by this command were counted. A model
-    that was trained otherwise does not, and rows without a feature 0 may then be either.
+    A model trained by this command remembers whether its features were counted from 0 or from 1.
+    Other models do not, and then rows without a feature 0 are ambiguous.
     """
     from ..data.svmlight import detect_zero_based
 
@@ -271,7 +271,7 @@ def read_batches(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
 
 
 def _shards(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
-    """Batches of rows in a folder; one shard is in memory at a time."""
+    """Batches of rows from a folder, with one shard in memory at a time."""
     from ..data.shards import open_shards
 
     _check_kind(path, False, hasattr(loaded, "features_"), "the model takes")
@@ -284,7 +284,7 @@ def _shards(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
 
 
 def read_one(loaded: Any, row: str, zero_based: bool | None = None) -> Any:
-    """One row that was given as text: the text itself, or features such as ``3:1 17:0.5``."""
+    """One row given on the command line: a text, or features such as ``3:1 17:0.5``."""
     import io
 
     if hasattr(loaded, "features_"):
@@ -298,7 +298,7 @@ def read_one(loaded: Any, row: str, zero_based: bool | None = None) -> Any:
 
 
 def _as_they_arrive(texts: Iterator[str]) -> Iterator[list[str]]:
-    """Batches of what has arrived: many texts of a file, single ones of a slow pipe."""
+    """Batches of texts as they arrive: many at once from a file, single ones from a slow pipe."""
     import queue
 
     arrived: queue.Queue[str | BaseException | None] = queue.Queue(4 * BATCH)

@@ -14,23 +14,23 @@ from .words import count
 def serve(
     model: Model,
     host: Annotated[
-        str, typer.Option(help="Address to listen at; other machines can reach 0.0.0.0.")
+        str, typer.Option(help="Address to listen on; 0.0.0.0 admits other machines.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", "-p", min=0, max=65_535, help="Port; 0 takes a free one.")
+        int, typer.Option("--port", "-p", min=0, max=65_535, help="Port; 0 picks a free one.")
     ] = 8000,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Predictions side by side; one per core if omitted.")
+        int | None, typer.Option(min=1, help="Parallel predictions; one per core if omitted.")
     ] = None,
     max_body: Annotated[
-        int, typer.Option(min=1_000, help="Largest body of a request, in bytes.")
+        int, typer.Option(min=1_000, help="Largest request body, in bytes.")
     ] = 1_000_000,
     timeout: Annotated[
         float,
         typer.Option(min=0.1, help="Seconds to wait for a client that sends or reads slowly."),
     ] = 10.0,
 ) -> None:
-    """Answer requests over HTTP, with a page to try the model; SIGHUP reads the file again."""
+    """Serve a model over HTTP, with a page to try it; SIGHUP loads the file again."""
     _check_installed()
     from ..serving.app import make_app, take_over
     from ..serving.server import bound_socket, new_server
@@ -42,7 +42,7 @@ def serve(
         try:
             served = take_over(models, app.state.metrics)
         except Exception as error:
-            note(f"error: the old model stays: {describe(error)}")
+            note(f"error: the old model stays in use: {describe(error)}")
         else:
             note(f"serving {served.name} anew: {_classes(served.estimator)}")
 

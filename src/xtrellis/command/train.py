@@ -25,15 +25,15 @@ def train(
     header: opt.Header = None,
     zero_based: opt.ZeroBasedInTraining = None,
     valid: Annotated[
-        Path | None, typer.Option(help="Rows to measure the accuracy and to prune on.")
+        Path | None, typer.Option(help="Rows to measure accuracy on, and to prune with.")
     ] = None,
     prune: Annotated[
         float | None,
-        typer.Option(help="Prune, at the loss of this much accuracy; 0.01 is one point."),
+        typer.Option(help="Prune, losing at most this much accuracy; 0.01 is one point."),
     ] = None,
     class_texts: Annotated[
         Path | None,
-        typer.Option(help="Descriptions of classes, label<TAB>text, to train on, too."),
+        typer.Option(help="Descriptions of classes, label<TAB>text, to train on as well."),
     ] = None,
     width: Annotated[
         str | None, typer.Option(help="Slice width b, or auto; about sqrt(K) if omitted.")
@@ -48,8 +48,8 @@ def train(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that finished parts are kept in: a training that was stopped or killed "
-            "resumes where it stopped. Emptied when the model is written.",
+            help="Folder for finished parts, from which an interrupted training is resumed. "
+            "It is emptied when the model is written.",
             show_default=False,
         ),
     ] = None,
@@ -108,7 +108,7 @@ def _train_and_save(
 ) -> tuple[float, int]:
     """Seconds of training, and the size of the model file.
 
-    What a checkpoint has is only removed when the model is on disk.
+    The checkpoint is emptied only when the model is on disk.
     """
     from ..learning.checkpoint import emptying_later
 
@@ -126,7 +126,7 @@ def _train_and_save(
 
 
 def _fit(estimator: Any, X: Any, y: Any, descriptions: dict[str, list[str]] | None) -> float:
-    """Train, and return the seconds that it took, without those of compiling."""
+    """Train, and return the time in seconds, without that of compiling kernels."""
     from ..kernels import compile_seconds
 
     start, compiled = time.perf_counter(), compile_seconds()

@@ -39,7 +39,7 @@ def widths(
     jobs: opt.Jobs = -1,
     seed: opt.Seed = 0,
 ) -> None:
-    """Train several slice widths, and say which one the training rows favour."""
+    """Train several slice widths, and recommend one from the training rows alone."""
     check_stdout(rows)
     if plot is not None:
         check_output(plot, rows)

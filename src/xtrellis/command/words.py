@@ -1,4 +1,4 @@
-"""Words about models: counts, widths, what pruning did."""
+"""Phrases about models: counts, widths, and what pruning did."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""Sets of classes that hold the true one as often as asked: split conformal prediction.
+"""Sets of classes that contain the true class as often as asked: split conformal prediction.
 
-A row's classes come in order of probability. The class at rank r has the score
+The classes of a row are sorted by probability. The class at rank r has the score
 
     s = log p_r - log r,
 
-and a set holds the classes whose score is at least a threshold. If the threshold is exceeded by the
-true classes of a share c of rows that the weights were trained without, then it is by those of a
-share c of new rows, whatever the model is worth (Vovk et al., 2005). Sets made by the probability
-alone (Sadinle et al., 2019) are smallest if probabilities are exact. Far behind the best class they
-are not, and ``log r`` keeps sets of doubtful rows from growing to thousands of classes. Scores
-never rise with r, so a set is complete when the first class falls short: no other is looked at.
+and a set consists of the classes whose score reaches a threshold. Choose the threshold so that the
+true class reaches it for a fraction c of rows that the weights were not trained on. Then it does so
+for a fraction c of new rows, too, however good or bad the model is (Vovk et al., 2005). Sets
+defined by the probability alone (Sadinle et al., 2019) are smallest if probabilities are exact. Far
+down the list they are not, and ``log r`` keeps the sets of doubtful rows from growing to thousands
+of classes. Scores never rise with r, so a set is complete at the first class that misses the
+threshold.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .._checks import check_shape
 
 Find = Callable[[IntArray, int], tuple[IntArray, Float64Array]]
 
-ENOUGH = 100  # rows to calibrate on: fewer say little
+ENOUGH = 100  # rows to calibrate on; with fewer, the threshold is too uncertain
 MOST_RANKS = 2048  # ranks that are told apart, so that calibration need not list more classes
 LEVELS = np.unique(np.concatenate([np.arange(50) / 1_000, np.arange(10, 201) / 200]))
 _FIRST, _FACTOR = 8, 4  # classes that are listed at first, and times more for rows that need more

@@ -1,4 +1,4 @@
-"""Evaluation: how good a classifier is on labelled rows, where it errs, and how far it knows."""
+"""Evaluation on labelled rows: how good a classifier is, and where it errs."""
 
 import lazy_loader as lazy
 

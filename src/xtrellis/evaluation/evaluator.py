@@ -1,7 +1,7 @@
 """Evaluation of a fitted classifier.
 
-Everything comes from one list per row, its most likely classes and their probabilities, so many
-classes cost no more than they do in prediction.
+Everything is computed from a list of each row's most likely classes and their probabilities, so
+the cost does not grow with the number of classes.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .measures import (
 )
 from .results import Evaluation
 
-_BATCH = 2_048  # rows between two steps of the progress bar
-_TIMED = 5_000  # rows that the time of a prediction is measured on
+_BATCH = 2_048  # rows per step of the progress bar
+_TIMED = 5_000  # rows on which prediction is timed
 
 
 def evaluate(
     clf: Any, X: Any, y: Any, *, k: int = 5, separator: str | None = None, verbose: int = 0
 ) -> Evaluation:
-    """Measure a fitted classifier on rows, or texts, and their labels.
+    """Measure a fitted classifier on rows or texts with labels.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ def evaluate(
     k : int, default=5
         For top-k accuracy.
     separator : str, default=None
-        What separates the levels of labels such as A/B/C. None finds out whether most labels
-        contain ``/``, ``>`` or ``|``; an empty text looks for none.
+        What separates the levels of labels such as A/B/C. None detects whether most labels contain
+        ``/``, ``>`` or ``|``; an empty string turns levels off.
     verbose : int, default=0
-        1 shows a progress bar if it takes more than two seconds.
+        1 shows a progress bar if the evaluation takes more than two seconds.
 
     Returns
     -------
@@ -72,12 +72,12 @@ def evaluate(
     check_consistent_length(X, y)
     n_rows = len(y)
     if y.ndim != 1 or n_rows == 0:
-        raise ValueError(f"y must hold one label per row, at least one: got shape {y.shape}")
+        raise ValueError(f"y must contain one label per row, and at least one: got shape {y.shape}")
     n_best = min(max(k, N_JUDGED), len(classes))
-    labels, shares = _best(clf, X, n_rows, n_best, verbose)
+    labels, probabilities = _best(clf, X, n_rows, n_best, verbose)
     microseconds = _time(clf, X, min(n_rows, _TIMED))
     hits = labels == y[:, np.newaxis]
-    right, confidence = hits[:, 0], shares[:, 0]
+    right, confidence = hits[:, 0], probabilities[:, 0]
     known = encoded_labels(classes, y)
     sizes, sizes_known = _class_sizes(clf, known)
     return Evaluation(
@@ -85,7 +85,7 @@ def evaluate(
         float(right.mean()),
         {j: float(hits[:, :j].any(axis=1).mean()) for j in sorted({min(k, len(classes))})},
         macro_f1(y, labels[:, 0]),
-        log_loss(hits, shares, known >= 0, len(classes)),
+        log_loss(hits, probabilities, known >= 0, len(classes)),
         float(confidence.mean()),
         expected_calibration_error(right, confidence),
         int((known < 0).sum()),
@@ -105,7 +105,7 @@ def evaluate(
 def _best(
     clf: Any, X: Any, n_rows: int, n_best: int, verbose: int
 ) -> tuple[npt.NDArray[Any], Float64Array]:
-    """The best classes of all rows, batch by batch."""
+    """The best classes of all rows and their probabilities, batch by batch."""
     parts = []
     with row_progress(verbose, n_rows) as report:
         for start in range(0, n_rows, _BATCH):
@@ -116,7 +116,7 @@ def _best(
 
 
 def _time(clf: Any, X: Any, n_rows: int) -> float:
-    """Microseconds per row of a prediction; kernels are loaded by now."""
+    """Microseconds that a prediction takes per row; the kernels are already loaded."""
     rows = some_rows(X, 0, n_rows)
     start = time.perf_counter()
     clf.predict(rows)
@@ -124,7 +124,7 @@ def _time(clf: Any, X: Any, n_rows: int) -> float:
 
 
 def _class_sizes(clf: Any, known: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], bool]:
-    """Rows of each class: in training if the model knows them, else among these rows."""
+    """Rows per class: training rows if the model knows their number, otherwise evaluated rows."""
     inside = getattr(clf, "classifier_", clf)
     model = getattr(getattr(inside, "estimators_", [inside])[0], "model_", None)
     sizes = None if model is None else model.class_sizes

@@ -1,4 +1,4 @@
-"""The measures of an evaluation, each from labels, predictions and their probabilities."""
+"""The measures of an evaluation, computed from labels, predictions and their probabilities."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ..decoding.confidence import N_JUDGED, losses_in_bits
 from .results import Bin, Confusion, CurvePoint, Level, SizeGroup
 
 _CONFUSIONS, _EXAMPLES = 10, 3
-_SEPARATORS = ("/", ">", "|")  # of levels in a label, if nothing else is said
-_DEEPEST = 10  # level that is looked at
+_SEPARATORS = ("/", ">", "|")  # of levels in a label, tried in this order
+_DEEPEST = 10  # the last level that is measured
 
 
 # ---------------------------------------------------------------------- single numbers
 
 
 def macro_f1(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
-    """Mean over all classes, of labels or predictions, of ``2 tp / (2 tp + fp + fn)``.
+    """Mean of ``2 tp / (2 tp + fp + fn)`` over all classes among the labels or predictions.
 
     >>> round(macro_f1(np.array(["a", "a", "b"]), np.array(["a", "b", "b"])), 3)
     0.667
     """
-    numbers: dict[Any, int] = {}  # labels may be of several types, which NumPy would convert
+    numbers: dict[Any, int] = {}  # a dictionary, as NumPy would convert labels of different types
     every = (*y.tolist(), *predicted.tolist())
     encoded = np.array([numbers.setdefault(label, len(numbers)) for label in every])
     truth, found = encoded[: len(y)], encoded[len(y) :]
@@ -37,12 +37,15 @@ def macro_f1(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
 
 
 def log_loss(
-    hits: npt.NDArray[np.bool_], shares: Float64Array, known: npt.NDArray[np.bool_], n_classes: int
+    hits: npt.NDArray[np.bool_],
+    probabilities: Float64Array,
+    known: npt.NDArray[np.bool_],
+    n_classes: int,
 ) -> float:
-    """Mean of -log p(label); classes beyond the 20 best share what those leave."""
+    """Mean of -log p(label); the classes after the 20 best share the remaining probability."""
     if not known.any():
         return float("nan")
-    log_p = np.log(np.maximum(shares[:, :N_JUDGED], 1e-300))
+    log_p = np.log(np.maximum(probabilities[:, :N_JUDGED], 1e-300))
     bits = losses_in_bits(log_p, hits[:, :N_JUDGED], n_classes)
     return float(bits[known].mean() * np.log(2))
 
@@ -50,10 +53,10 @@ def log_loss(
 def expected_calibration_error(
     right: npt.NDArray[Any], confidence: npt.NDArray[Any], n_bins: int = 15
 ) -> float:
-    """Mean gap between accuracy and confidence, over equally wide bins of the confidence.
+    """Mean gap between accuracy and confidence, over bins of equal width.
 
-    The gap of a bin is the difference between the share of its rows that are right and their mean
-    confidence; bins count by their number of rows (Guo et al., ICML 2017).
+    The gap of a bin is the difference between the accuracy and the mean confidence of its rows.
+    Bins are weighted by their number of rows (Guo et al., ICML 2017).
 
     >>> right, confidence = np.array([True, False, True, True]), np.array([0.6, 0.6, 0.9, 0.9])
     >>> round(expected_calibration_error(right, confidence), 3)
@@ -68,7 +71,7 @@ def expected_calibration_error(
 
 
 def bins_of(right: npt.NDArray[Any], confidence: Float64Array, n_bins: int = 10) -> tuple[Bin, ...]:
-    """Rows by confidence, in equally wide bins; empty ones are left out."""
+    """Rows grouped by confidence into bins of equal width; empty bins are left out."""
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
     return tuple(
         Bin(int(own.sum()), float(confidence[own].mean()), float(right[own].mean()))
@@ -80,7 +83,7 @@ def bins_of(right: npt.NDArray[Any], confidence: Float64Array, n_bins: int = 10)
 def curve(
     right: npt.NDArray[Any], confidence: Float64Array, shares: Any = None
 ) -> tuple[CurvePoint, ...]:
-    """Accuracy if only so large a share of the rows is answered, the most confident first.
+    """Accuracy if only a share of the rows is answered: those with the most confident answers.
 
     >>> right, confidence = np.array([True, True, False, True]), np.array([0.9, 0.8, 0.7, 0.2])
     >>> [point.accuracy for point in curve(right, confidence, [0.5, 1.0])]
@@ -142,7 +145,7 @@ def worst_confusions(
 
 
 def _examples(X: Any, rows: list[int]) -> tuple[Any, ...]:
-    """Texts of some rows, or else their numbers."""
+    """The texts of some rows, or the numbers of the rows if they are not texts."""
     texts = [some_rows(X, row, row + 1) for row in rows]
     found = [each.iloc[0] if hasattr(each, "iloc") else each[0] for each in texts]
     return tuple(found) if all(isinstance(each, str) for each in found) else tuple(rows)
@@ -151,7 +154,7 @@ def _examples(X: Any, rows: list[int]) -> tuple[Any, ...]:
 def level_accuracies(
     y: npt.NDArray[Any], predicted: npt.NDArray[Any], classes: npt.NDArray[Any], separator: Any
 ) -> tuple[Level, ...]:
-    """Accuracy on the first parts of labels, if these have several."""
+    """Accuracy on the first parts of labels such as A/B/C; empty if labels have no parts."""
     names = [str(label) for label in classes.tolist()] if classes.dtype.kind in "UO" else []
     if separator is None:
         among = [

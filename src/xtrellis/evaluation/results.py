@@ -1,4 +1,4 @@
-"""What an evaluation finds, and how it reads."""
+"""The results of an evaluation, and how they are printed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ class SizeGroup:
     Attributes
     ----------
     name : str
-        "head", "middle" or "tail": the classes of most rows, which together have a third of them,
-        of fewest rows, likewise, and those between; "all" if all are alike.
+        "head" for the largest classes, which together have a third of the rows, "tail" for the
+        smallest ones, which also have a third, and "middle" for the others; "all" if the classes
+        do not differ in size.
     least, most : int
-        Rows of a class of this group.
+        Number of rows of the smallest and of the largest class in the group.
     n_classes, n_rows : int
-        Classes of this group, and evaluated rows of these classes.
+        Number of classes in the group, and of evaluated rows of these classes.
     accuracy : float
         On these rows; nan if there are none.
     """
@@ -33,9 +34,16 @@ class SizeGroup:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Rows of one class that were taken for another: how many, of how many, and some of them.
+    """Rows of one class that were predicted as another.
 
-    Examples are texts, or numbers of rows.
+    Attributes
+    ----------
+    label, predicted
+        The true class, and the one that was predicted.
+    n_rows, n_of_label : int
+        Number of rows confused in this way, and of all rows of the true class.
+    examples : tuple
+        Some of these rows: texts, or numbers of rows.
     """
 
     label: Any
@@ -56,7 +64,7 @@ class Level:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """If only the most likely answers are given: their share, least probability and accuracy."""
+    """Share, lowest probability and accuracy of answers if only the most likely ones are given."""
 
     share: float
     min_probability: float
@@ -65,7 +73,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Bin:
-    """Rows of similar confidence: how many, their mean probability, and the share that is right."""
+    """Rows of similar confidence: their number, mean probability and accuracy."""
 
     n_rows: int
     confidence: float
@@ -74,7 +82,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good a classifier is on some rows. ``print`` shows it.
+    """How good a classifier is on some rows. ``print`` shows a summary.
 
     Attributes
     ----------
@@ -84,26 +92,27 @@ class Evaluation:
     top_k_accuracy : dict of int to float
         Share of rows whose label is among the k most likely classes.
     log_loss : float
-        Mean of -log p(label), over rows of known classes; classes behind the 20 most likely ones
-        are taken to share evenly what these leave.
+        Mean of -log p(label), over rows of known classes; the classes after the 20 most likely ones
+        are assumed to share the remaining probability evenly.
     mean_probability, expected_calibration_error : float
-        Of the most likely classes; see :func:`expected_calibration_error`.
+        Mean probability of the predicted classes, and how far it is from their accuracy; see
+        :func:`expected_calibration_error`.
     rows_of_unknown_classes : int
-        Rows of classes that training lacks; their predictions are wrong.
+        Rows of classes that did not occur in training, so that their predictions are wrong.
     microseconds_per_row : float
-        Of ``predict``, on at most 5,000 rows together.
+        Time that ``predict`` takes per row, on a batch of at most 5,000 rows.
     by_class_size : tuple of SizeGroup
     sizes_known : bool
-        Whether the sizes of classes are those in training, which older model files lack; if not,
-        they are those among the evaluated rows.
+        Whether class sizes are numbers of training rows. Older model files do not contain these;
+        then the evaluated rows are counted.
     confusions : tuple of Confusion
-        The most frequent ones.
+        The most frequent confusions.
     levels : tuple of Level
-        If labels have levels.
+        Accuracy per level, if labels have levels.
     curve : tuple of CurvePoint
         Accuracy against the share of rows answered.
     bins : tuple of Bin
-        Rows by confidence: the expected calibration error in detail.
+        Rows grouped by confidence: the expected calibration error in detail.
     """
 
     rows: int
@@ -124,7 +133,7 @@ class Evaluation:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The single numbers."""
+        """The single numbers, without tables."""
         return {
             "rows": self.rows,
             "accuracy": self.accuracy,
@@ -138,7 +147,7 @@ class Evaluation:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as dictionaries and lists, which JSON can hold."""
+        """Everything as dictionaries and lists, ready for JSON."""
         details = asdict(self)
         kept = ("by_class_size", "sizes_known", "confusions", "levels", "curve", "bins")
         return {**self.facts, **{name: details[name] for name in kept}}
@@ -157,7 +166,7 @@ class Evaluation:
 
 
 def details_in_words(found: Evaluation, with_curve: bool = False) -> list[str]:
-    """Tables of an evaluation: class sizes, levels, confusions and, if wanted, the curve."""
+    """The tables as lines of text: class sizes, levels, confusions and, if asked for, the curve."""
     lines: list[str] = []
     if len(found.by_class_size) > 1:
         source = "training rows" if found.sizes_known else "of these rows"
@@ -194,7 +203,7 @@ def confusion_in_words(found: Confusion) -> str:
 
 
 def examples_in_words(found: Confusion, longest: int = 90) -> list[str]:
-    """Rows of a confusion: texts, cut if they are long, or numbers of rows."""
+    """The examples of a confusion: texts, shortened if they are long, or numbers of rows."""
     if not all(isinstance(each, str) for each in found.examples):
         return [f"row {', '.join(map(str, found.examples))}"]
     texts = [" ".join(each.split()) for each in found.examples]

@@ -12,13 +12,13 @@ from .drawing import drawings
 from .models import ServedModel
 from .requests import MOST_IN_SETS, PredictRequest, Row
 
-N_WORDS = 10  # that an answer lists for and against a class
+N_WORDS = 10  # listed for and against a class
 
 
 def answer(served: ServedModel, request: PredictRequest) -> dict[str, Any]:
-    """Everything that a request asks for, or a ValueError about what the model cannot take.
+    """Everything that a request asks for, or a ValueError if the model cannot take it.
 
-    Texts become rows once; all answers come from these.
+    Texts are turned into rows once, and everything else is computed from these rows.
     """
     _check_kind(served, request)
     if not request.inputs:
@@ -64,7 +64,7 @@ def _matrix(served: ServedModel, rows: list[Row]) -> Any:
     indptr = np.cumsum([0, *(len(row.indices) for row in rows)])
     values = np.array([value for row in rows for value in row.values], np.float64)
     if values.size and np.abs(values).max() > np.finfo(np.float32).max:
-        raise ValueError("a value is too large: values are numbers of 32 bits, at most 3.4e38")
+        raise ValueError("a value is too large: values are stored in 32 bits, at most 3.4e38")
     indices = np.array(numbers, np.int64) - first
     X = sparse.csr_matrix((values, indices, indptr), shape=(len(rows), n_features))
     return canonical_csr(X)
@@ -74,7 +74,7 @@ def _matrix(served: ServedModel, rows: list[Row]) -> Any:
 
 
 def _result(labels: list[Any], probabilities: list[float], request: PredictRequest) -> Any:
-    """Labels and probabilities of one text or row, and the answer: the best, or none of them."""
+    """Labels and probabilities for one text or row, and the answer: the best label or none."""
     abstains = request.min_probability is not None and probabilities[0] < request.min_probability
     return {
         "answer": request.otherwise if abstains else labels[0],
@@ -87,7 +87,7 @@ def _result(labels: list[Any], probabilities: list[float], request: PredictReque
 
 
 def _sets(served: ServedModel, rows: Any, coverage: float) -> Any:
-    """Set of labels for each row, if there are not too many rows for the size of the model."""
+    """One set of labels per row, or an error if the sets could become too large."""
     most = max(MOST_IN_SETS // len(served.estimator.classes_), 1)
     if rows.shape[0] > most:
         raise ValueError(f"at most {most} texts or rows can have sets at once")
@@ -95,7 +95,7 @@ def _sets(served: ServedModel, rows: Any, coverage: float) -> Any:
 
 
 def _explanation(served: ServedModel, row: Any) -> dict[str, Any]:
-    """The words that decided, the edges of the path, and the trellises to draw it in."""
+    """The words that decided, the edges of the path, and the trellises to draw it on."""
     found = served.classifier.explain(row, top=N_WORDS).renamed(served.name_of)
     return {
         "label": found.label,

@@ -1,6 +1,6 @@
 """The service as a FastAPI application: predictions, health, metrics, reloading, and a page.
 
-Predictions run in a pool of threads, one per core; the kernels release Python's lock.
+Predictions run in a pool of threads, one per core, because the kernels release Python's lock.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from .requests import PredictAnswer, PredictRequest, Refusal
 MAX_BODY = 1_000_000  # bytes
 BODY_SECONDS = 10.0
 
-# Only described: answers are made by ``answers``, and not checked again.
+# For the OpenAPI page only: ``answers`` builds the answers, and they are not validated again.
 _PREDICT_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"model": PredictAnswer},
     400: {"model": Refusal, "description": "The body is not JSON."},
-    408: {"model": Refusal, "description": "The body took too long."},
+    408: {"model": Refusal, "description": "The body took too long to arrive."},
     413: {"model": Refusal, "description": "The body is too large."},
-    422: {"model": Refusal, "description": "The request does not fit, or not this model."},
+    422: {"model": Refusal, "description": "A field is wrong, or does not suit this model."},
 }
 
-# The page brings everything along: nothing is fetched from elsewhere, nor may it be.
+# The page is self-contained: the browser is told to load nothing from elsewhere.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src "
     "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -50,10 +50,10 @@ _PAGE_HEADERS = {
 
 
 class Answer(JSONResponse):
-    """JSON in which labels of any type are readable."""
+    """A JSON response that can contain labels of any type."""
 
     def render(self, content: Any) -> bytes:
-        """Content as JSON; labels that JSON cannot hold, as text."""
+        """Encode content as JSON; labels that JSON does not know are written as text."""
         return json.dumps(content, ensure_ascii=False, default=str).encode("utf-8", "replace")
 
 
@@ -69,13 +69,13 @@ def make_app(
     Parameters
     ----------
     path : str or path
-        Model file; it is read now, and again on ``POST /reload``.
+        Model file. It is read now, and again on ``POST /reload``.
     threads : int or None, default=None
-        Predictions that run side by side; None is one per core.
+        Number of predictions that run at the same time; None means one per core.
     max_body : int, default=1_000_000
         Largest body of a request, in bytes.
     body_seconds : float, default=10
-        Time that a client has to send it.
+        Time that a client has to send the body.
 
     Examples
     --------
@@ -115,18 +115,18 @@ def make_app(
         served = models.current
         loop = asyncio.get_running_loop()
         try:
-            # Large answers take long to write, too: in the pool, others are answered meanwhile.
+            # Large answers also take long to encode: done in the pool, this blocks nobody else.
             reply = await loop.run_in_executor(pool, lambda: Answer(answer(served, request)))
         except ValueError as error:
             return _refusal(422, error)
         metrics.count("xtrellis_inputs_total", len(request.inputs))
         return reply
 
-    @app.get("/health", summary="Whether the service is up, and with which model")
+    @app.get("/health", summary="Check that the service is up, and which model it serves")
     async def health() -> Response:
         return Answer({"status": "ok", "version": __version__, **models.current.facts()})
 
-    @app.get("/metrics", summary="Counters and latencies, in the format of Prometheus")
+    @app.get("/metrics", summary="Counters and latencies in Prometheus format")
     async def metrics_text() -> Response:
         current = models.current
         gauges = {
@@ -136,15 +136,15 @@ def make_app(
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return PlainTextResponse(metrics.text(gauges), media_type=kind)
 
-    @app.post("/reload", summary="Read the model file again; from this machine only")
+    @app.post("/reload", summary="Read the model file again (from this machine only)")
     async def reload(request: Request) -> Response:
         if not is_local(request):
-            return _refusal(403, "only this machine may ask for a reload")
+            return _refusal(403, "a reload can only be requested from this machine")
         loop = asyncio.get_running_loop()
-        try:  # not in the pool of predictions, which go on meanwhile
+        try:  # in another pool, so that predictions continue meanwhile
             served = await loop.run_in_executor(None, take_over, models, metrics)
         except (ValueError, OSError, MemoryError) as error:
-            return _refusal(500, f"the old model stays: {_one_line(error)}")
+            return _refusal(500, f"the old model stays in use: {_one_line(error)}")
         return Answer({"status": "ok", **served.facts()})
 
     @app.get("/", include_in_schema=False)
@@ -159,7 +159,7 @@ def make_app(
 
 
 def take_over(models: ModelHolder, metrics: Metrics) -> ServedModel:
-    """Serve the model file as it is now, and count that; an error leaves the old model."""
+    """Start serving the model file as it is now, and count it; on an error the old model stays."""
     try:
         served = models.reload()
     except Exception:
@@ -170,10 +170,10 @@ def take_over(models: ModelHolder, metrics: Metrics) -> ServedModel:
 
 
 def is_local(request: Request) -> bool:
-    """Whether a request comes from this machine, and neither through a proxy nor from a web page.
+    """Whether a request comes from this machine, and not through a proxy or from a web page.
 
-    A page from elsewhere, open in a browser on this machine, could send one, too; browsers then
-    add ``Origin``.
+    A foreign web page that is open in a browser on this machine could send such a request, but
+    browsers then add an ``Origin`` header.
     """
     passed_on = ("forwarded", "x-forwarded-for", "x-real-ip", "via", "origin")
     if request.client is None or any(name in request.headers for name in passed_on):
@@ -192,7 +192,7 @@ def _file(name: str) -> str:
 
 
 async def _refuse_invalid(_: Request, error: Exception) -> Response:
-    """One line about a wrong body: 400 if it is not JSON, 422 if it does not fit."""
+    """One line about a wrong body: 400 if it is not JSON, 422 if its content is invalid."""
     first: dict[str, Any] = dict(error.errors()[0])  # type: ignore[attr-defined]
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", "")

@@ -1,6 +1,7 @@
-"""Compile all that serving needs: ``python -m xtrellis.serving.compile_kernels``.
+"""Compile every kernel that serving needs: ``python -m xtrellis.serving.compile_kernels``.
 
-For images of containers, so that a server in one starts at once, also where it cannot write.
+Run this when building a container image: the server then starts at once, even on a read-only file
+system.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _N_CLASSES, _N_ROWS = 6, 1_200
 
 
 def compile_kernels() -> None:
-    """Train small models of each kind, read them from a file, and ask them everything."""
+    """Train small models of each kind, load them from a file, and send them every request."""
     numbers = np.random.default_rng(0).integers(0, 40, _N_ROWS)
     labels = np.array([f"class {number % _N_CLASSES}" for number in numbers])
     texts = [f"word{number} of text {i}" for i, number in enumerate(numbers)]
@@ -37,7 +38,9 @@ def compile_kernels() -> None:
     for classifier in classifiers:
         _ask(TrellisTextClassifier(classifier).fit(texts, labels), requests)
     _ask(classifiers[0].fit(TextFeatures((1, 1), None, None).fit_transform(texts, 1), labels), [])
-    many = TrellisClassifier(random_state=0, calibration=0.3)  # rows held out, for sets of classes
+    many = TrellisClassifier(
+        random_state=0, calibration=0.3
+    )  # enough held-out rows for sets of classes
     characters = TrellisTextClassifier(many, characters=(3, 4), hash_size=1000)
     sets = {"texts": texts[:3], "coverage": 0.8}
     _ask(characters.fit(texts, labels), [*requests, sets])

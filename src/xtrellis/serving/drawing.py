@@ -1,4 +1,4 @@
-"""What the page draws of a trellis: its slices, the path of a class, the vertices looked at."""
+"""What the page draws: the slices of a trellis, the path of a class, the vertices examined."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def _drawing(model: TrellisModel, row: Any, encoded: int) -> dict[str, Any]:
 def looked_at(model: TrellisModel, row: Any) -> list[list[int]] | None:
     """The vertices of each slice whose margins the search for the best path computed.
 
-    None means all of them. The search opens vertices in the order of what it costs to reach them,
-    and says how many it opened: so these are the cheapest so many. Vertices that are equally cheap
-    may be told from each other in another way than the search did.
+    None means all of them. The search opens vertices in order of the cost of reaching them, and
+    reports how many it opened, n: these are the n cheapest. Among equally cheap vertices, the
+    search may have opened a different one.
 
-    The vertices of the last slice have no margins to compute: none of them is listed.
+    Vertices of the last slice have no margins to compute, so none of them is listed.
     """
     if not model.is_lazy:
         return None

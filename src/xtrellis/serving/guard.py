@@ -1,4 +1,4 @@
-"""What stands before every request: bodies of bounded size, read in bounded time, and counted."""
+"""Middleware for every request: bounds the size and the time of its body, and counts it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PATHS = ("/", "/predict", "/health", "/metrics", "/reload", "/openapi.json", "/d
 
 
 class Guard:
-    """ASGI middleware: reads the body of a request before the application sees the request.
+    """ASGI middleware that reads the whole body before the application sees the request.
 
     Parameters
     ----------
     app : ASGI application
     metrics : Metrics
-        Where requests are counted. Unknown paths are counted together: anyone can invent them.
+        Where requests are counted. Unknown paths are counted together, as clients can invent them.
     max_body : int
         Largest body in bytes; a larger one is answered with 413.
     body_seconds : float
@@ -36,11 +36,11 @@ class Guard:
         self.max_body, self.body_seconds = max_body, body_seconds
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Handle one request; what is not HTTP, as the start of the server, is passed on."""
+        """Handle one request; events other than HTTP requests, such as startup, are passed on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 499  # as for a client that has gone
+        started, status = time.perf_counter(), 499  # unless an answer is sent, the client has gone
 
         async def send_counted(message: Message) -> None:
             nonlocal status

@@ -1,4 +1,4 @@
-"""Counters and a histogram of latencies, in the text format of Prometheus."""
+"""Counters and a latency histogram in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Metrics:
-    """What the server has done since it was started.
+    """What the server has done since it started.
 
     >>> metrics = Metrics()
     >>> metrics.request("/predict", 200, 0.002)
@@ -30,8 +30,8 @@ class Metrics:
 
     _HELP = {  # noqa: RUF012
         "xtrellis_inputs_total": "Texts and rows classified.",
-        "xtrellis_reloads_total": "Models taken over.",
-        "xtrellis_failed_reloads_total": "Model files that could not be taken over.",
+        "xtrellis_reloads_total": "Successful reloads of the model file.",
+        "xtrellis_failed_reloads_total": "Reloads that failed; the old model stayed in use.",
         "xtrellis_classes": "Classes of the current model.",
         "xtrellis_model_loaded_timestamp_seconds": "When the current model was loaded.",
     }
@@ -44,7 +44,7 @@ class Metrics:
         self._seconds = 0.0
 
     def request(self, path: str, status: int, seconds: float) -> None:
-        """Count a request; of predictions that succeeded, the time, too."""
+        """Count a request, and the time of a prediction if it succeeded."""
         with self._lock:
             self._requests[path, status] += 1
             if path == "/predict" and status == 200:
@@ -57,7 +57,7 @@ class Metrics:
             self._counters[name] += amount
 
     def text(self, gauges: dict[str, float]) -> str:
-        """Everything, and these gauges."""
+        """All metrics, together with these gauges, as Prometheus reads them."""
         with self._lock:
             requests, counters = sorted(self._requests.items()), dict(self._counters)
             buckets, seconds = list(self._buckets), self._seconds
@@ -79,7 +79,7 @@ def _heading(name: str, meaning: str, kind: str) -> list[str]:
 
 
 def _histogram(name: str, buckets: list[int], seconds: float) -> list[str]:
-    """Lines of a histogram: Prometheus wants each bucket to include the smaller ones."""
+    """Lines of a histogram, in which each bucket includes the smaller ones."""
     lines, total = _heading(name, "Seconds per successful prediction.", "histogram"), 0
     for limit, number in zip((*BUCKETS, "+Inf"), buckets, strict=True):
         total += number

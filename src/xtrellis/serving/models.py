@@ -1,8 +1,8 @@
-"""The model that is being served, and how a new file takes its place.
+"""The model being served, and how a new file replaces it.
 
-A request takes ``current`` once and keeps it to its end. A new model is loaded and warmed up beside
-the old one; then one assignment swaps them. So no request waits for a reload, is dropped by it, or
-sees half of each.
+Each request reads ``current`` once and uses that model to the end. A new model is loaded and warmed
+up while the old one still answers; a single assignment then swaps them. So no request waits for a
+reload, is dropped by it, or sees parts of two models.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..model.model_file import load_model
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A loaded model, with what requests need to know of it.
+    """A loaded model, and what requests need to know about it.
 
     Attributes
     ----------
     name : str
-        Name of the file.
+        File name.
     estimator
         The classifier.
     loaded_at : datetime
@@ -39,27 +39,27 @@ class ServedModel:
 
     @property
     def takes_texts(self) -> bool:
-        """Whether it classifies texts; if not, rows of numbers."""
+        """Whether the model classifies texts rather than rows of numbers."""
         return hasattr(self.estimator, "features_")
 
     @property
     def classifier(self) -> Any:
-        """The classifier of rows, which a classifier of texts contains."""
+        """The classifier of rows: the inner one if the model classifies texts."""
         return getattr(self.estimator, "classifier_", self.estimator)
 
     @property
     def first_feature(self) -> int:
-        """What the training rows called the first feature: 0 or 1."""
+        """Number of the first feature in the training rows: 0 or 1."""
         return int(getattr(self.estimator, "first_feature_", 0))
 
     def features_of(self, texts: list[str]) -> Any:
-        """Rows of the classifier that are made of texts."""
+        """Features of texts: rows for the inner classifier."""
         return canonical_csr(self.estimator.features_.transform(texts))
 
     def top_k(self, rows: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of rows, best first, and their probabilities.
 
-        Rows have been checked by now: the checks of ``predict_top_k`` take as long as the rest.
+        The rows have been checked already; the checks of ``predict_top_k`` would double the time.
         """
         model = getattr(self.classifier, "model_", None)
         if model is None:  # several trellises
@@ -67,13 +67,13 @@ class ServedModel:
         return model.best_labels(rows, k)
 
     def name_of(self, feature: Any) -> Any:
-        """A feature as requests know it: a term, a name, or its number in the training rows."""
+        """What clients call a feature: a term, a name, or its number in the training rows."""
         if self.takes_texts:
             return self.estimator.features_.term(feature)
         return feature if isinstance(feature, str) else int(feature) + self.first_feature
 
     def facts(self) -> dict[str, Any]:
-        """What ``/health`` tells of it."""
+        """What ``/health`` reports about the model."""
         facts: dict[str, Any] = {
             "model": self.name,
             "classes": len(self.estimator.classes_),
@@ -85,7 +85,7 @@ class ServedModel:
 
 
 class ModelHolder:
-    """Holds the current model, and reads the file again when asked.
+    """Holds the current model, and reloads it on request.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class ModelHolder:
         self.current = self._load()
 
     def reload(self) -> ServedModel:
-        """Serve the file as it is now; if it cannot be read, the old model stays."""
+        """Load the file again and serve it; if that fails, the old model stays."""
         with self._one_at_a_time:
             self.current = self._load()
             return self.current
@@ -119,13 +119,13 @@ class ModelHolder:
     def _load(self) -> ServedModel:
         estimator = load_model(self.path)
         served = ServedModel(self.path.name, estimator, datetime.now(UTC))
-        served.classifier.n_jobs = 1  # requests run side by side already
+        served.classifier.n_jobs = 1  # requests already run in parallel
         _warm_up(served)
         return served
 
 
 def _warm_up(served: ServedModel) -> None:
-    """Compile kernels and fill caches before the first request needs them."""
+    """Compile kernels and fill caches before the first request."""
     if served.takes_texts:
         rows = served.features_of(["warm up"])
     else:

@@ -1,4 +1,4 @@
-"""What a request for predictions may hold, checked on the way in, and what its answer holds."""
+"""The fields of a prediction request, validated on arrival, and of its answer."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, model_validator
 
 MOST_INPUTS = 1_000  # texts or rows per request
-MOST_EXPLAINED = 20  # of them, if each is explained: that takes milliseconds
+MOST_EXPLAINED = 20  # texts or rows per request with explanations, which take milliseconds each
 MOST_LABELS = 100
-MOST_IN_SETS = 1_000_000  # inputs times classes: a set may be as large as the model
+MOST_IN_SETS = 1_000_000  # inputs times classes, as a set may contain every class
 
 
 class Row(BaseModel):
-    """A sparse row: numbers of features, as in the rows of training, and their values."""
+    """A sparse row: feature numbers, counted as in the training rows, and their values."""
 
     model_config = ConfigDict(extra="forbid")
 
-    # The first error is enough: a body could hold some hundred thousand.
+    # One error is enough: a body could contain hundreds of thousands.
     indices: list[Annotated[StrictInt, Field(ge=0)]] = Field(fail_fast=True)
     values: list[FiniteFloat] = Field(fail_fast=True)
 
@@ -31,7 +31,7 @@ class Row(BaseModel):
 
 
 class PredictRequest(BaseModel):
-    """Texts or rows to classify, and what to say of each."""
+    """Texts or rows to classify, and what to return for each."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -46,21 +46,21 @@ class PredictRequest(BaseModel):
         None, description="Sparse rows.", max_length=MOST_INPUTS, fail_fast=True
     )
     top_k: Annotated[StrictInt, Field(ge=1, le=MOST_LABELS)] = Field(
-        5, description="Labels per text or row, best first."
+        5, description="Number of labels per text or row, best first."
     )
     coverage: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="Add sets of labels that contain the true one with this probability.",
+        description="Add sets of labels that contain the true label this often, such as 0.9.",
     )
-    explain: bool = Field(False, description="Add the words or features that decided.")
+    explain: bool = Field(
+        False, description="Add the words or features that decided, and the path."
+    )
     min_probability: float | None = Field(
-        None, ge=0, le=1, description="Least probability of an answer."
+        None, ge=0, le=1, description="Abstain if the best label is less likely than this."
     )
-    otherwise: str | int | None = Field(
-        None, description="The answer where no class is as likely as min_probability."
-    )
+    otherwise: str | int | None = Field(None, description="The answer given when abstaining.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -77,7 +77,7 @@ class PredictRequest(BaseModel):
 
     @property
     def inputs(self) -> list[Any]:
-        """The texts or rows, whichever were given."""
+        """The texts or rows, whichever the request contains."""
         if self.text is not None:
             return [self.text]
         return list(self.rows or ()) if self.texts is None else self.texts
@@ -94,10 +94,10 @@ class LabelAnswer(BaseModel):
 
 
 class ResultAnswer(BaseModel):
-    """What the model says of one text or row."""
+    """The result for one text or row."""
 
     answer: str | int | float | bool | None = Field(
-        description="The most likely label, or otherwise if it is not likely enough."
+        description="The most likely label, or the value of otherwise if abstaining."
     )
     abstained: bool
     labels: list[LabelAnswer] = Field(description="Best first.")
@@ -106,7 +106,7 @@ class ResultAnswer(BaseModel):
 
 
 class PredictAnswer(BaseModel):
-    """Results in the order of the texts or rows."""
+    """Results, in the order of the texts or rows."""
 
     model: str
     results: list[ResultAnswer]

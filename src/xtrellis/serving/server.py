@@ -1,6 +1,6 @@
 """The server process: a socket, uvicorn, and signals.
 
-SIGTERM and Ctrl-C let running requests end; SIGHUP takes over a new model file.
+SIGTERM and Ctrl-C let running requests finish; SIGHUP loads a new model file.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 KEEP_ALIVE_SECONDS = 30  # between two requests on one connection
-STOP_SECONDS = 10  # that running requests have to end
+STOP_SECONDS = 10  # for running requests to finish
 MOST_CONNECTIONS = 500  # further ones are answered with 503
 SEND_BUFFER = 131_072  # bytes per connection that the system keeps for clients to read
 LEAST_RATE = 10_000  # bytes per second that a client must read of an answer
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's protocol, with limits to the patience with clients.
+    """uvicorn's protocol, with time limits for slow clients.
 
-    uvicorn itself waits forever for the rest of a head, and for a client to read its answer; but
-    there are only so many connections, and an unread answer takes memory. Bodies of requests are
-    timed by :class:`Guard`.
+    uvicorn itself waits forever for the rest of a request's head, and for a client to read its
+    answer. But the number of connections is limited, and an unread answer takes memory.
+    :class:`Guard` limits the time for bodies of requests.
     """
 
-    patience = 10.0  # seconds for a head, or without progress in reading an answer
+    patience = 10.0  # seconds for a head, or for an answer that is not being read
     _head_timer: asyncio.TimerHandle | None = None
     _answer_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: D102
         super().connection_made(transport)
-        # Heads and bodies of answers are sent apart. By default, the second waits until the client
-        # confirms the first, which takes it 40 ms; asyncio sees to that only for its own sockets.
+        # Head and body of an answer are sent separately. By default, the body waits until the
+        # client acknowledges the head, which takes 40 ms; asyncio turns this off only for sockets
+        # that it creates itself.
         connection = transport.get_extra_info("socket")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_write_buffer_limits(0)  # pause_writing is called as soon as bytes are waiting
@@ -60,7 +61,7 @@ class TimedProtocol(H11Protocol):
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether no request is being answered; part of its head may have arrived."""
+        """Whether no request is being answered, though part of a head may have arrived."""
         return self.cycle is None or self.cycle.response_complete
 
     def _watch_head(self) -> None:
@@ -79,12 +80,12 @@ class TimedProtocol(H11Protocol):
     # ------------------------------------------------------------------ answers
 
     def pause_writing(self) -> None:
-        """Bytes of an answer are waiting for the client to read those before them."""
+        """Start the timer: part of an answer is waiting for the client to read."""
         super().pause_writing()
         self._watch_answer()
 
     def resume_writing(self) -> None:
-        """All bytes have been passed on to the operating system."""
+        """Stop the timer: everything has been handed to the operating system."""
         super().resume_writing()
         if self._answer_timer is not None:
             self._answer_timer.cancel()
@@ -101,20 +102,20 @@ class TimedProtocol(H11Protocol):
         if n_read >= LEAST_RATE * self.patience:
             self._watch_answer()
             return
-        # The operating system must not go on trying to send what it has accepted.
+        # Discard what the operating system has accepted, too, instead of trying to send it.
         connection = self.transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which ends cleanly on SIGTERM, and calls back on SIGHUP.
+    """uvicorn's server, with a clean exit on SIGTERM and a callback on SIGHUP.
 
     Parameters
     ----------
     config : uvicorn.Config
     on_hangup, on_start : callable
-        Called in a thread of its own on SIGHUP; called once requests are answered.
+        Called in a separate thread on SIGHUP, and once the server is ready.
     """
 
     def __init__(
@@ -124,13 +125,13 @@ class Server(uvicorn.Server):
         self.on_hangup, self.on_start = on_hangup, on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start the server, and call ``on_start``."""
         await super().startup(sockets)
         self.on_start()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals until the server ends; unlike uvicorn, do not raise them again then."""
+        """Handle signals until the server ends; unlike uvicorn, do not raise them again."""
 
         def hang_up(*_: Any) -> None:
             threading.Thread(target=self.on_hangup, daemon=True).start()
@@ -150,12 +151,12 @@ class Server(uvicorn.Server):
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether Ctrl-C ended it."""
+        """Whether Ctrl-C ended the server."""
         return signal.SIGINT in self._captured_signals
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """Socket at an address; port 0 takes any that is free."""
+    """Listening socket at an address; port 0 picks a free port."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = found[0]
     try:
@@ -170,7 +171,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
 def new_server(
     app: Any, patience: float, on_hangup: Callable[[], None], on_start: Callable[[], None]
 ) -> Server:
-    """Server of an application, with the limits above, and this patience with slow clients."""
+    """Server for an application, with the limits above and this many seconds for slow clients."""
     protocol = type("Protocol", (TimedProtocol,), {"patience": patience})
     config = uvicorn.Config(
         app,
@@ -180,7 +181,7 @@ def new_server(
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # who asks for a reload is who is connected, whatever headers say
+        proxy_headers=False,  # /reload trusts the address of the connection, not headers
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
