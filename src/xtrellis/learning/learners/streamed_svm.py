@@ -66,7 +66,7 @@ class StreamedSVM(LinearSVM):
         for number in rng.permutation(len(starts) - 1):
             own = slice(starts[number], starts[number + 1])
             first, last = np.searchsorted(visited, [own.start, own.stop])
-            rows = visited[first:last] - own.start
+            rows = visited[first:last].astype(np.int64) - own.start
             if len(rows) == 0:
                 continue
             csr = block.parts.read(number)
