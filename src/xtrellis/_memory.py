@@ -1,7 +1,8 @@
-"""How much memory there is, and a plain error where a table of probabilities cannot fit."""
+"""How much memory there is, and a plain error where a table of probabilities cannot fit it."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -26,6 +27,15 @@ def available_memory() -> int | None:
     limits = [_linux_memory(), _container_limit()]
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else _physical_memory()
+
+
+def release_memory() -> None:
+    """Give memory that was freed back to the system, where the C library would keep it (glibc)."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # another C library, or another system
+        return
+    trim(0)
 
 
 def _linux_memory() -> int | None:

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from ._arrays import Float32Array, IntArray
 from ._changing import built_aside
 from ._checks import check_integer, class_weights
+from ._memory import release_memory
 from ._progress import training_progress
 from .choosing import ENOUGH, Choice, Engine, choose_on, first_settings
 from .fitting import (
@@ -43,7 +44,7 @@ MEMORY = 2**30
 _IN_MEMORY = 8  # times the size of the rows: what ``fit`` takes
 _SUMS = 32  # shares of the memory: for the sums that tell which classes are alike,
 _CHOOSING = 64  # for those that settings are tried on, within the limits of ``choosing``,
-_HELD_OUT = 16  # and for those that are held out
+_HELD_OUT = 32  # and for those that are held out
 
 
 class ShardsMixin:
@@ -87,7 +88,7 @@ class ShardsMixin:
         if len(shards.classes) < 2:
             found = shards.classes.tolist()
             raise ValueError(f"{shards.folder}: at least two classes are needed, got {found}")
-        if _IN_MEMORY * shards.nbytes <= memory:
+        if memory_to_fit(shards) <= memory:
             rows = shards.all_rows()
             X = rows.matrix(shards.n_features, shards.first_feature == 0)
             return self.fit(X, rows.y)  # type: ignore[attr-defined]
@@ -101,6 +102,11 @@ class ShardsMixin:
             if fitted.selection is not None:
                 estimator.selection_ = fitted.selection
         return self
+
+
+def memory_to_fit(shards: Shards) -> int:
+    """Bytes that ``fit`` takes for these rows, about."""
+    return _IN_MEMORY * shards.nbytes
 
 
 def fit_from_disk(
@@ -127,12 +133,15 @@ def fit_from_disk(
         return LabelledRows(stored.gather(numbers), own, weights[own], classes)
 
     sample = labelled(np.sort(drawn)) if len(drawn) else None
+    release_memory()
     sums = stored.class_sums(y_encoded, ~held_out, len(classes), memory // _SUMS // 8)
     alike = LabelledRows(sums, np.arange(len(classes)), weights, classes)
     empty = alike[np.empty(0, np.int64)]
     none = np.zeros(len(classes), bool)
     engine = Engine(estimator, svm, alike, none, trellis, sample or empty, seed)
+    release_memory()
     choice = _choose(engine, rows, labelled, memory)
+    release_memory()
     assert isinstance(choice.learner, LinearSVM)
     with training_progress(estimator.verbose) as report:
         setting = Setting(
@@ -147,6 +156,8 @@ def fit_from_disk(
         trellis, paths = choice.engine.trellis, choice.assignment.path_of_class
         trained = train_edges_from_disk(trellis, rows, paths, setting)
     model = choice.engine.model(choice.assignment, trained.weights)
+    del rows
+    release_memory()
     model, loss, threshold = settled(estimator, model, trained.before, alike, none, engine.sample)
     sizes = np.bincount(y_encoded, minlength=len(classes))
     model = replace(model, class_sizes=Counts.of(sizes))
@@ -193,10 +204,11 @@ def _check_memory(shards: Shards, n_features: int, memory: int) -> None:
     largest = shards.nbytes * max(shards.counts) // max(shards.n_rows, 1)
     least = 4 * largest + 40 * shards.n_rows + 16 * n_features
     if memory < least:
+        given, needed = f"{memory / 1e6:.1f} MB", f"{least / 1e6:.1f} MB"
         raise ValueError(
-            f"{shards.folder}: memory={memory} is too little for {len(shards)} parts of "
-            f"{shards.n_rows} rows, which need {least} bytes: give more, or convert the rows with "
-            f"a smaller shard_bytes"
+            f"{shards.folder}: {given} of memory are too little for {shards.n_rows:,} rows in "
+            f"{len(shards)} shards, which need {needed}: give more, or convert the rows to smaller "
+            f"shards"
         )
 
 

@@ -22,6 +22,9 @@ def convert(
     ],
     folder: Annotated[Path, typer.Argument(help="Folder to write to.", show_default=False)],
     zero_based: ZeroBasedInTraining = None,
+    shard_size: Annotated[
+        float, typer.Option(min=0.01, help="Megabytes of a part, which is in memory at once.")
+    ] = 32.0,
 ) -> None:
     """Convert rows that may be larger than memory into a folder that needs no parsing.
 
@@ -34,6 +37,7 @@ def convert(
         source_of(rows),
         folder,
         zero_based="auto" if zero_based is None else zero_based,
+        shard_bytes=int(shard_size * 2**20),
         verbose=int(sys.stderr.isatty()),
     )
     size = sum(path.stat().st_size for path in folder.iterdir())

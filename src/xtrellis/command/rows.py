@@ -63,6 +63,7 @@ class TrainingData:
     """Rows to train on, and rows to validate on if there are any.
 
     ``first_feature`` is the number of the first feature in svmlight rows, 0 or 1; None for texts.
+    ``shards`` are the training rows if they are too many to be read; X and y are then None.
     """
 
     X: Any
@@ -70,6 +71,12 @@ class TrainingData:
     X_valid: Any = None
     y_valid: Any = None
     first_feature: int | None = None
+    shards: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return len(self.y) if self.shards is None else int(self.shards.n_rows)
 
 
 def load(model: Path, jobs: int, quickly: bool = False) -> Any:
@@ -90,10 +97,22 @@ def load(model: Path, jobs: int, quickly: bool = False) -> Any:
 # ---------------------------------------------------------------------- rows with labels
 
 
-def read_training(rows: Path, valid: Path | None, options: RowOptions) -> TrainingData:
-    """Read training rows, and validation rows of the same kind, whose features agree."""
+def read_training(
+    rows: Path, valid: Path | None, options: RowOptions, memory: float | None = None
+) -> TrainingData:
+    """Read training rows, and validation rows of the same kind, whose features agree.
+
+    A folder of rows that cannot be trained on in so many bytes is not read, but opened.
+    """
     import numpy as np
 
+    if rows.is_dir() and memory is not None:
+        from ..data.shards import open_shards
+        from ..fitting_from_disk import memory_to_fit
+
+        shards = open_shards(rows)
+        if memory_to_fit(shards) > memory:
+            return _open_training(rows, shards, valid, options)
     if valid is not None and str(rows) == str(valid) == "-":
         raise ValueError("--valid: standard input is read for the training rows; name a file")
     train = _parse(rows, options)
@@ -115,6 +134,29 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
     X_valid = other.matrix(X.shape[1], zero_based, "warn")
     y_valid = as_labels(valid, other.y, np.unique(train.y))
     return TrainingData(X, train.y, X_valid, y_valid, int(not zero_based))
+
+
+def _open_training(
+    rows: Path, shards: Any, valid: Path | None, options: RowOptions
+) -> TrainingData:
+    """A folder of training rows, and validation rows in its columns."""
+    zero_based = shards.first_feature == 0
+    if options.zero_based not in (None, zero_based):
+        raise ValueError(
+            f"{rows}: its features were counted from {shards.first_feature} when it was converted; "
+            "convert the rows again to count them otherwise"
+        )
+    _check_classes(rows, shards.classes, shards.encoded_labels(), None)
+    opened = TrainingData(None, None, first_feature=shards.first_feature, shards=shards)
+    if valid is None:
+        return opened
+    other = _parse(valid, options)
+    _check_kind(valid, _is_text(other), False, "training rows are")
+    if other.first_feature == 0 and not zero_based:
+        raise ValueError(f"{valid}: there is a feature 0, but those of {rows} are counted from 1")
+    X_valid = other.matrix(shards.n_features, zero_based, "warn")
+    y_valid = as_labels(valid, other.y, shards.classes)
+    return replace(opened, X_valid=X_valid, y_valid=y_valid)
 
 
 def read_descriptions(path: Path) -> dict[str, list[str]]:
@@ -162,11 +204,15 @@ def _check_labels(path: Path, rows: Any) -> None:
     """Raise an error about labels that no model can use, and warn about unlikely ones."""
     import numpy as np
 
+    texts, y = rows if _is_text(rows) else (None, rows.y)
+    _check_classes(path, np.unique(y), y, texts)
+
+
+def _check_classes(path: Path, classes: Any, y: Any, texts: list[str] | None) -> None:
+    """The same, given all labels and those of the rows, which may be numbers of them."""
     from ..data.labels import unlikely_labels
     from ..data.streams import shown
 
-    texts, y = rows if _is_text(rows) else (None, rows.y)
-    classes = np.unique(y)
     if len(classes) < 2:
         raise ValueError(
             f"{path}: all rows have the label {shown(str(classes[0]))}; two or more are needed"

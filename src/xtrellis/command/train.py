@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +56,13 @@ def train(
             show_default=False,
         ),
     ] = None,
+    memory: Annotated[
+        float,
+        typer.Option(
+            min=0.001,
+            help="Gigabytes to train in; a folder of rows that needs more is read part by part.",
+        ),
+    ] = 1.0,
     words: opt.Words = "1-2",
     characters: opt.Characters = "0",
     min_df: opt.MinDf = 1,
@@ -73,7 +83,9 @@ def train(
 
         classifier = TrellisEnsemble(classifier, trellises, n_jobs=jobs, random_state=seed)
     options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
-    data = read_training(rows, valid, options)
+    data = read_training(rows, valid, options, memory * 2**30)
+    if data.shards is not None:
+        _check_from_disk(rows, data, classifier, prune, memory)
     descriptions = None
     if class_texts is not None:
         if data.first_feature is not None:
@@ -83,10 +95,13 @@ def train(
     if data.first_feature is None:
         estimator = opt.new_text_classifier(classifier, words, characters, min_df, hash_size)
     layout = options.layout()
-    seconds, size = _train_and_save(estimator, data, descriptions, prune, model, layout)
+    fit = _fit_in_memory(estimator, data, descriptions)
+    if data.shards is not None:
+        fit = partial(estimator.fit_shards, data.shards, memory=int(memory * 2**30))
+    seconds, size = _train_and_save(estimator, data, fit, prune, model, layout)
     found = getattr(estimator, "classifier_", estimator)
     note(
-        f"{count(len(data.y), 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "
+        f"{count(data.n_rows, 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "
         f"{count(found.n_features_in_, 'feature')}: trained in {seconds:.1f} s, "
         f"{widths_in_words(members(found))}"
     )
@@ -98,10 +113,40 @@ def train(
     note(f"{model}: {size_in_words(size)}")
 
 
+def _check_from_disk(
+    rows: Path, data: Any, classifier: Any, prune: float | None, memory: float
+) -> None:
+    """Raise an error about options that need all rows in memory."""
+    needed = [
+        ("--trellises", hasattr(classifier, "estimator")),
+        ("--training", getattr(classifier, "training", "joint") != "local"),
+        ("--learner", getattr(classifier, "learner", "svm") != "svm"),
+        ("--width auto", getattr(classifier, "slice_width", None) == "auto"),
+        ("--checkpoint", getattr(classifier, "checkpoint", None) is not None),
+        ("--prune without --valid", prune is not None and data.X_valid is None),
+    ]
+    from ..fitting_from_disk import memory_to_fit
+
+    enough = math.ceil(memory_to_fit(data.shards) / 2**30 * 10) / 10
+    for option, given in needed:
+        if given:
+            raise ValueError(
+                f"{rows}: {option} needs the rows in memory, which --memory {memory:g} is too "
+                f"little for; omit it, or raise --memory to {enough:g}"
+            )
+
+
+def _fit_in_memory(
+    estimator: Any, data: Any, descriptions: dict[str, list[str]] | None
+) -> Callable[[], Any]:
+    options = {} if descriptions is None else {"class_texts": descriptions}
+    return partial(estimator.fit, data.X, data.y, **options)
+
+
 def _train_and_save(
     estimator: Any,
     data: Any,
-    descriptions: dict[str, list[str]] | None,
+    fit: Callable[[], Any],
     prune: float | None,
     model: Path,
     layout: dict[str, Any],
@@ -113,7 +158,7 @@ def _train_and_save(
     from ..learning.checkpoint import emptying_later
 
     with emptying_later():
-        seconds = _fit(estimator, data.X, data.y, descriptions)
+        seconds = _timed(fit)
         if prune is not None and data.X_valid is None:
             estimator.prune(data.X, data.y, max_drop=prune, validation_fraction=0.1)
         elif prune is not None:
@@ -125,10 +170,10 @@ def _train_and_save(
         return seconds, save_model(estimator, model)
 
 
-def _fit(estimator: Any, X: Any, y: Any, descriptions: dict[str, list[str]] | None) -> float:
+def _timed(fit: Callable[[], Any]) -> float:
     """Train, and return the time in seconds, without that of compiling kernels."""
     from ..kernels import compile_seconds
 
     start, compiled = time.perf_counter(), compile_seconds()
-    estimator.fit(X, y, **({} if descriptions is None else {"class_texts": descriptions}))
+    fit()
     return max(0.0, time.perf_counter() - start - (compile_seconds() - compiled))

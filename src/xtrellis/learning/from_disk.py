@@ -16,11 +16,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import Float32Array, IntArray
+from .._memory import release_memory
 from ..graph.trellis import Trellis
 from ..model.finished_block import FinishedBlock, finish_block
 from ..model.weights import EdgeWeights
@@ -41,9 +43,9 @@ from .training import (
     warn_if_unconverged,
 )
 
-_STATE = 5  # shares of the memory, for the state of one block
+_STATE = 8  # shares of the memory, for the state of one block
 _WHOLE = 8  # for the rows of a block that is trained in memory
-_FINISHED = 8  # for finished blocks: joined, pruned and looked up they take some times as much
+_FINISHED = 16  # for finished blocks: joined, pruned and looked up they take some times as much
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +154,8 @@ class _Job:
     ) -> None:
         self.trellis, self.rows, self.setting = trellis, rows, setting
         self.path_of_class = path_of_class
-        self.edges_of_class = trellis.path_edges(path_of_class)
-        self.vertices_of_class = trellis.path_vertices(path_of_class)
+        self.edges_of_class = trellis.path_edges(path_of_class).astype(np.int32)
+        self.vertices_of_class = trellis.path_vertices(path_of_class).astype(np.int32)
         self.class_sizes = np.bincount(rows.y_encoded, minlength=len(path_of_class))
         self.room = Room(setting.memory / 2)
         self.after = FinishedBlocks(setting.memory / _FINISHED)
@@ -255,7 +257,12 @@ class _Job:
     # .................................................................. one block
 
     def _streamed(
-        self, edges: IntArray, parts: Parts, taken: IntArray, members: IntArray | None, seed: int
+        self,
+        edges: IntArray,
+        parts: Parts,
+        taken: npt.NDArray[np.int32],
+        members: IntArray | None,
+        seed: int,
     ) -> BlockResult:
         """Train a block part by part; ``taken`` is the edge that each row takes."""
         rows, learner, stored = self.rows, self.streamed, self.rows.stored
@@ -277,7 +284,7 @@ class _Job:
         )
         state = learner.start(block)
 
-        def run(order: IntArray) -> tuple[list[float], list[float]]:
+        def run(order: Any) -> tuple[list[float], list[float]]:
             return run_epochs(
                 lambda: learner.step(block, state, order),
                 self.epochs,
@@ -291,9 +298,9 @@ class _Job:
 
         before, held_out = None, rows.held_out[own]
         if rows.held_out.any():
-            run(np.flatnonzero(~held_out))
+            run(np.flatnonzero(~held_out).astype(np.int32))
             before = finished()
-        losses, seconds = run(np.arange(block.n_rows))
+        losses, seconds = run(np.arange(block.n_rows, dtype=np.int32))
         shortfall = learner.shortfall(block, state)
         return BlockResult(finished(), before, losses, seconds, shortfall)
 
@@ -319,8 +326,8 @@ class _Job:
             stored.features,
             stored.shards.n_features,
             self.path_of_class[classes],
-            self.edges_of_class[classes].astype(np.int32),
-            self.vertices_of_class[classes].astype(np.int32),
+            self.edges_of_class[classes],
+            self.vertices_of_class[classes],
             self.trellis.n_edges,
             rows.class_weights[classes],
             held_out,
@@ -350,6 +357,8 @@ class _Job:
             edges, work, _ = tasks[number]
             pairs = int(counts[edges].sum()) * len(edges)
             self._keep(result, pairs, work / self.total_work)
+            del result
+            release_memory()
 
     def _keep(self, result: BlockResult, n_pairs: int, share: float) -> None:
         self.after.add(result.finished)

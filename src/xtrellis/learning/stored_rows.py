@@ -88,8 +88,8 @@ class StoredRows:
     ) -> Any:
         """Sum of some rows of each class, as a CSR matrix over all features.
 
-        Never more than twice ``n_entries`` sums are kept: when there are more, each class keeps its
-        largest, weighted by how few classes have them.
+        Never more than twice ``n_entries`` sums are kept: when there are more, each class keeps
+        those that are large for it, weighted by how few classes have them.
         """
         from scipy import sparse
 
@@ -103,20 +103,23 @@ class StoredRows:
             with np.errstate(over="ignore"):
                 sums = sums + belongs @ X
             if sums.nnz > 2 * n_entries:
-                sums = _largest_entries(sums, -(-n_entries // n_classes))
+                sums = _largest_entries(sums, n_entries)
         return canonical_csr(sums)
 
 
-def _largest_entries(sums: Any, n_each: int) -> Any:
-    """The largest entries of each row, weighted by how few rows have them."""
+def _largest_entries(sums: Any, n_entries: int) -> Any:
+    """So many entries, the largest relative to the largest of their row.
+
+    They are weighted by how few rows have them.
+    """
     n_classes = sums.shape[0]
     rarity = np.log1p(n_classes / np.maximum(np.bincount(sums.indices, minlength=1), 1))
-    sizes = -np.abs(sums.data) * rarity.astype(np.float32)[sums.indices]
+    sizes = np.abs(sums.data) * rarity.astype(np.float32)[sums.indices]
     counts = np.diff(sums.indptr)
-    row = np.repeat(np.arange(n_classes, dtype=np.int32), counts)
-    order = np.lexsort((sizes, row))
-    rank = np.arange(len(order)) - np.repeat(sums.indptr[:-1], counts)
-    sums.data[order[rank >= n_each]] = 0
+    some = np.flatnonzero(counts)
+    sizes /= np.repeat(np.maximum.reduceat(sizes, sums.indptr[some]), counts[some])
+    least = np.partition(sizes, len(sizes) - n_entries)[len(sizes) - n_entries]
+    sums.data[sizes < least] = 0
     sums.eliminate_zeros()
     return sums
 

@@ -9,7 +9,7 @@ from binary_problems import block_of, run, train
 from samples import shared_set, topics
 from xtrellis import TrellisClassifier
 from xtrellis.learning import LinearSVM
-from xtrellis.learning.learners.svm import Columns
+from xtrellis.learning.learners.svm_state import Columns
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])

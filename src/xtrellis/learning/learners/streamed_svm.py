@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from ..._arrays import Float32Array, IntArray
 from .learner import Block
-from .svm import CSR, MAX_ROUNDS, LinearSVM, SVMState
+from .svm import CSR, MAX_ROUNDS, LinearSVM
+from .svm_state import SVMState
 
 
 class Parts(Protocol):
@@ -68,7 +69,10 @@ class StreamedSVM(LinearSVM):
             first, last = np.searchsorted(rows, [own.start, own.stop])
             if first == last:
                 continue
-            csr, here = block.parts.read(number), rng.permutation(rows[first:last] - own.start)
+            csr, here = (
+                block.parts.read(number),
+                rng.permutation(rows[first:last].astype(np.int64) - own.start),
+            )
             losses += self._visit(csr, own, state, here, n_passes, tolerance)
         return losses
 

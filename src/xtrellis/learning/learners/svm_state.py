@@ -1,0 +1,118 @@
+"""Weights and dual variables of the linear SVMs of a block, on their way to the optimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._arrays import Float32Array, IntArray
+from .learner import Block
+
+
+@dataclass
+class Columns:
+    """Edges in coordinate descent, and their weights and dual variables.
+
+    Shapes are (n_features, n), (n,) and (n_rows, n).
+    """
+
+    edges: IntArray
+    weights: Float32Array
+    bias: Float32Array
+    duals: Float32Array
+
+    def take(self, which: npt.NDArray[Any]) -> Columns:
+        """Some of the columns."""
+        return Columns(
+            self.edges[which],
+            np.ascontiguousarray(self.weights[:, which]),
+            self.bias[which],
+            np.ascontiguousarray(self.duals[:, which]),
+        )
+
+    @staticmethod
+    def together(parts: list[Columns]) -> Columns:
+        """Columns of several parts, in the order of their edges."""
+        if len(parts) == 1:
+            return parts[0]
+        edges = np.sort(np.concatenate([part.edges for part in parts]))
+        places = [np.searchsorted(edges, part.edges) for part in parts]
+        return Columns(
+            edges,
+            _side_by_side([part.weights for part in parts], places),
+            _side_by_side([part.bias for part in parts], places),
+            _side_by_side([part.duals for part in parts], places),
+        )
+
+
+@dataclass
+class SVMState:
+    """Weights of a block's edges on their way to the optimum.
+
+    Attributes
+    ----------
+    costs, norms : ndarray of float32, shape (n_rows,)
+        C times the weight of each row, and its squared length.
+    active : Columns
+        Edges in coordinate descent.
+    targets : ndarray of int32
+        The block's, renumbered to those.
+    resting : list of Columns
+        Edges that are solved.
+    newton_edges, newton_weights, newton_bias
+        The other edges; their weights are of shape (len(newton_edges), n_features).
+    gaps, losses : ndarray of float64, shape (n_edges,)
+        Relative duality gap, infinite if not measured, and weighted loss of each edge.
+    earlier : ndarray of float64, shape (n_edges,)
+        The gaps when they were last judged.
+    moves : ndarray of float32, shape (n_rows,)
+        Largest gradient of each row when last visited.
+    n_rounds, n_newton, n_rows : int
+        Rounds of descent, and of Newton's method, since the rows changed; the number of rows.
+    """
+
+    costs: Float32Array
+    norms: Float32Array
+    active: Columns
+    targets: npt.NDArray[np.int32]
+    resting: list[Columns]
+    newton_edges: IntArray
+    newton_weights: Float32Array
+    newton_bias: Float32Array
+    gaps: npt.NDArray[np.float64]
+    losses: npt.NDArray[np.float64]
+    earlier: npt.NDArray[np.float64]
+    moves: Float32Array
+    n_rounds: int = 0
+    n_newton: int = 0
+    n_rows: int = 0
+
+    @property
+    def edges(self) -> IntArray:
+        """Edges in coordinate descent."""
+        return self.active.edges
+
+    def restart(self, block: Block, n_rows: int) -> None:
+        """Go on from these weights with other rows: nothing is solved any more."""
+        self.active = Columns.together([self.active, *self.resting])
+        self.resting = []
+        self.renumber(block)
+        self.gaps[:] = self.earlier[:] = np.inf
+        self.n_rounds, self.n_rows, self.n_newton = 0, n_rows, 0
+
+    def renumber(self, block: Block) -> None:
+        """Targets as numbers of the edges in coordinate descent."""
+        place = np.full(block.n_edges + 1, -1, np.int32)  # the last one stands for "no edge"
+        place[self.edges] = np.arange(len(self.edges))
+        self.targets = place[block.targets]
+
+
+def _side_by_side(parts: list[Float32Array], places: list[IntArray]) -> Float32Array:
+    """Columns of several tables at their places in one, without further copies."""
+    whole = np.empty((*parts[0].shape[:-1], sum(map(len, places))), np.float32)
+    for part, place in zip(parts, places, strict=True):
+        whole[..., place] = part
+    return whole
