@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from xtrellis import votes as votes_module
 from xtrellis.votes import Votes, best_of_mean
 
 
@@ -49,3 +50,13 @@ def test_named_classes_may_be_behind_others(n_classes):
     rng = np.random.default_rng(n_classes)
     votes = [random_votes(rng, n_classes, least=0) for _ in range(2)]
     assert_best_are_those_of_a_full_sort(votes, n_classes, [6, 8, 12, n_classes])
+
+
+def test_rows_are_sorted_a_few_at_a_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    votes = [random_votes(rng, 40, least=2) for _ in range(3)]
+    whole = best_of_mean(votes, 40, 12)
+    for size in (1, 100, 1_000):
+        monkeypatch.setattr(votes_module, "_TABLE", size)
+        for found, expected in zip(best_of_mean(votes, 40, 12), whole, strict=True):
+            np.testing.assert_array_equal(found, expected)

@@ -15,6 +15,9 @@ from ._arrays import Float64Array, IntArray
 from .decoding.confidence import N_BEST
 from .prediction import TrellisModel
 
+_NONE = -1.0  # the sum of what is no candidate: less than any probability
+_TABLE = 2**15  # candidates that are sorted at a time: as many as caches hold
+
 
 class Votes(NamedTuple):
     """What a trellis says of some rows."""
@@ -41,32 +44,43 @@ def best_of_mean(votes: Sequence[Votes], n_classes: int, k: int) -> tuple[IntArr
         matches = named[:, :, np.newaxis] == vote.classes[:, np.newaxis]
         own = (matches * vote.probabilities[:, np.newaxis]).sum(axis=2)
         total += np.where(matches.any(axis=2), own, vote.others[:, np.newaxis])
-    if k > votes[0].classes.shape[1]:
-        return _best_with_others(votes, named, total, n_classes, k)
     order = np.argsort(named, axis=1, kind="stable")  # so that equal classes are neighbours
     named, total = (np.take_along_axis(each, order, axis=1) for each in (named, total))
-    total[:, 1:][named[:, 1:] == named[:, :-1]] = -1.0
-    best = np.argsort(-total, axis=1, kind="stable")[:, :k]
-    found, sums = (np.take_along_axis(each, best, axis=1) for each in (named, total))
+    total[:, 1:][named[:, 1:] == named[:, :-1]] = _NONE
+    if k > votes[0].classes.shape[1]:
+        others = np.sum([vote.others for vote in votes], axis=0)
+        found, sums = _best_with_others(named, total, others, n_classes, k)
+    else:
+        found, sums = _best(named, total, k)
     return found, sums / len(votes)
+
+
+def _best(classes: IntArray, sums: Float64Array, k: int) -> tuple[IntArray, Float64Array]:
+    """The k classes of the largest sums in each row, and these; of equal ones, the first."""
+    best = np.argsort(-sums, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(classes, best, axis=1), np.take_along_axis(sums, best, axis=1)
 
 
 def _best_with_others(
-    votes: Sequence[Votes], named: IntArray, total: Float64Array, n_classes: int, k: int
+    named: IntArray, total: Float64Array, others: Float64Array, n_classes: int, k: int
 ) -> tuple[IntArray, Float64Array]:
     """The same where classes that no trellis has named may be among the k best.
 
-    These have all the same probability: of them only the first k can be among the best, and of the
+    These all have the same sum, so of them only the first k can be among the best; and among the
     first classes at most as many are named as there are names.
     """
-    first = np.arange(min(n_classes, named.shape[1] + k))
-    others = np.sum([vote.others for vote in votes], axis=0)
-    found, sums = np.empty((len(named), k), np.int64), np.empty((len(named), k))
-    for i in range(len(named)):
-        own, at = np.unique(named[i], return_index=True)
-        rest = np.setdiff1d(first, own, assume_unique=True)
-        candidates = np.concatenate([own, rest])
-        scores = np.concatenate([total[i, at], np.full(len(rest), others[i])])
-        best = np.lexsort((candidates, -scores))[:k]
-        found[i], sums[i] = candidates[best], scores[best]
-    return found, sums / len(votes)
+    n_rows, n_named = named.shape
+    first = np.arange(min(n_classes, n_named + k))
+    found, sums = np.empty((n_rows, k), np.int64), np.empty((n_rows, k))
+    n_together = max(1, _TABLE // (len(first) + n_named))
+    for start in range(0, n_rows, n_together):
+        part = slice(start, start + n_together)
+        names, own = named[part], total[part]
+        early = names < len(first)  # these are candidates already
+        table = np.repeat(others[part, np.newaxis], len(first), axis=1)
+        rows, places = np.nonzero(early & (own != _NONE))
+        table[rows, names[rows, places]] = own[rows, places]
+        classes = np.concatenate([np.broadcast_to(first, table.shape), names], axis=1)
+        scores = np.concatenate([table, np.where(early, _NONE, own)], axis=1)
+        found[part], sums[part] = _best(classes, scores, k)
+    return found, sums
