@@ -117,7 +117,7 @@ def test_what_has_the_focus_can_be_seen(page, address):
 def test_every_control_has_a_name(page, address):
     page.goto(address)
     assert page.get_by_label("Text", exact=True).count() == 1
-    assert page.get_by_label(re.compile("Least probability")).count() == 1
+    assert page.get_by_label(re.compile("Lowest probability")).count() == 1
     assert page.get_by_role("button", name="Classify").count() == 1
 
 
