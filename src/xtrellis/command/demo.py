@@ -103,7 +103,7 @@ def compare(X: Any, y: Any, X_test: Any, y_test: Any, n_jobs: int) -> list[Resul
         ),
         ("one-vs-rest", "one-vs-rest SVM", "", _one_vs_rest(n_classes, common)),
     ]
-    # Kernels that have to be compiled are compiled here, so that no time below includes it.
+    # Compile all kernels here, so that the times below do not include compiling.
     for model in (systems[0][3], _paper(5, common), TrellisClassifier(5), _one_vs_rest(50, {})):
         few = clone(model).fit(X[:2_000], np.arange(min(2_000, X.shape[0])) % 50)
         few.predict_top_k(X[:10])
@@ -210,11 +210,11 @@ def classify(model: TrellisTextClassifier, data: TextSplit) -> list[tuple[str, s
     print("\nsentences, their five best codes, and the most similar training text of each code")
     for number, sentence in enumerate(SENTENCES):
         print(f"\n{sentence}")
-        for code, share in zip(labels[number], probabilities[number], strict=True):
+        for code, probability in zip(labels[number], probabilities[number], strict=True):
             own = np.flatnonzero(data.train_labels == code)
             wording = data.train_texts[own[similarity[number, own].argmax()]]
-            print(f"  {share:>6.1%}  {code}  ({wording})")
-            rows.append((sentence, str(code), f"{share:.1%}", wording))
+            print(f"  {probability:>6.1%}  {code}  ({wording})")
+            rows.append((sentence, str(code), f"{probability:.1%}", wording))
     return rows
 
 
@@ -223,7 +223,7 @@ def draw(results: list[Result], selection: WidthSelection, output: Path) -> dict
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print("\nno pictures, which need Matplotlib: pip install 'xtrellis[plot]'")
+        print("\nno pictures: they need Matplotlib (pip install 'xtrellis[plot]')")
         return {}
     from ..plots import draw_trade_off, draw_trellis, draw_widths
     from ..plots.axes import WIDTHS_SIZE

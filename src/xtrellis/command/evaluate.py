@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 def evaluate(
     model: Model,
     rows: Labelled,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="For top-k accuracy.")] = 5,
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=1, help="The k of top-k accuracy.")
+    ] = 5,
     curve: Annotated[
         bool, typer.Option("--curve", help="Print accuracy against the share of rows answered.")
     ] = False,

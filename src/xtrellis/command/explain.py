@@ -27,7 +27,7 @@ def explain(
     label: Annotated[
         str | None, typer.Option(help="Class to explain; the most likely one if omitted.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Features to show.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="Number of features to show.")] = 10,
     plot: Plot = None,
     json: Json = False,
     zero_based: ZeroBased = None,

@@ -15,7 +15,9 @@ from .words import members, one_or_all
 
 def inspect(
     model: Model,
-    labels: Annotated[bool, typer.Option("--labels", help="Only list all classes.")] = False,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="List all classes, and nothing else.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show what a model file contains: classes, graph, weights, and how settings were chosen."""

@@ -51,13 +51,15 @@ FormatOption = Annotated[
 TextColumn = Annotated[
     str | None,
     typer.Option(
-        help="Column that contains the texts (name or number), or key in JSON; as in training, or "
-        "text, if omitted."
+        help="Column that contains the texts (name or number), or key in JSON; if omitted, text, or "
+        "what the model was trained with."
     ),
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(help="Column or key of the labels; as in training, or label, if omitted."),
+    typer.Option(
+        help="Column or key of the labels; if omitted, label, or what the model was trained with."
+    ),
 ]
 Delimiter = Annotated[
     str | None,
@@ -67,7 +69,7 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first line of csv names the columns; assumed if omitted.",
+        help="Whether the first line of csv contains column names; yes if omitted.",
         show_default=False,
     ),
 ]

@@ -1,4 +1,4 @@
-"""Reports: one HTML page that contains its tables and pictures, to open, mail or keep."""
+"""Reports: one self-contained HTML page with tables and pictures."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def picture(figure: Figure, caption: str) -> str:
 
 
 def side_by_side(parts: Iterable[str]) -> str:
-    """Parts next to each other, if the screen is wide enough."""
+    """Parts side by side, if the screen is wide enough."""
     return '<div class="pair">' + "".join(parts) + "</div>"
