@@ -51,7 +51,7 @@ FormatOption = Annotated[
 TextColumn = Annotated[
     str | None,
     typer.Option(
-        help="Column that contains the texts (name or number), or key in JSON; if omitted, text, or "
+        help="Column of the texts (name or number), or key in JSON; if omitted, text, or "
         "what the model was trained with."
     ),
 ]
