@@ -15,6 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from samples import reports, topics
 from xtrellis import TrellisTextClassifier, load_icd10cm, load_model
+from xtrellis.command.train import _validation_share
 
 COMMAND = [sys.executable, "-m", "xtrellis"]
 
@@ -172,6 +173,14 @@ def test_prune_and_inspect(folder):
     assert facts["classes"] == 10
     assert facts["pruned_at"] > 0
     assert "slice width" in run("inspect", folder / "model")[0]
+
+
+@pytest.mark.parametrize(
+    ("max_drop", "n_rows", "expected"),
+    [(0.01, 10_000, 0.1), (0.01, 500, 0.2), (0.01, 100, 0.5), (0.0, 10**6, 0.5)],
+)
+def test_few_rows_are_no_measure_of_a_small_drop(max_drop, n_rows, expected):
+    assert _validation_share(max_drop, n_rows) == pytest.approx(expected)
 
 
 def test_several_trellises(folder, tmp_path):

@@ -160,7 +160,8 @@ def _train_and_save(
     with emptying_later():
         seconds = _timed(fit)
         if prune is not None and data.X_valid is None:
-            estimator.prune(data.X, data.y, max_drop=prune, validation_fraction=0.1)
+            share = _validation_share(prune, len(data.y))
+            estimator.prune(data.X, data.y, max_drop=prune, validation_fraction=share)
         elif prune is not None:
             estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
         if data.first_feature is not None:
@@ -168,6 +169,12 @@ def _train_and_save(
         elif layout:
             estimator.layout_ = layout
         return seconds, save_model(estimator, model)
+
+
+def _validation_share(max_drop: float, n_rows: int) -> float:
+    """Share of the rows to prune with: a tenth, or more if so few could not show the drop."""
+    enough = 1 / max_drop if max_drop > 0 else math.inf
+    return min(max(enough / n_rows, 0.1), 0.5)
 
 
 def _timed(fit: Callable[[], Any]) -> float:
