@@ -134,7 +134,7 @@ def main() -> None:
     megabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 200.0
     from xtrellis.data import write_shards
 
-    with tempfile.TemporaryDirectory(dir=".") as name:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "rows"
         shards = write_shards(batches(megabytes), folder, shard_bytes=int(megabytes * 1e6 / 100))
         size = shards.nbytes

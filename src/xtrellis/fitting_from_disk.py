@@ -89,9 +89,7 @@ class ShardsMixin:
             found = shards.classes.tolist()
             raise ValueError(f"{shards.folder}: at least two classes are needed, got {found}")
         if memory_to_fit(shards) <= memory:
-            rows = shards.all_rows()
-            X = rows.matrix(shards.n_features, shards.first_feature == 0)
-            return self.fit(X, rows.y)  # type: ignore[attr-defined]
+            return self.fit(*shards.in_memory())  # type: ignore[attr-defined]
         with built_aside(self, fresh=True) as new:
             estimator: Any = new
             fitted = fit_from_disk(estimator, check_settings(estimator), shards, memory)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._changing import all_or_nothing
-from ._checks import check_integer, row_weights
+from ._checks import row_weights
 from ._nested import DefaultEstimatorMixin
 from .base import RowClassifier, TrellisPredictor
 from .classifier import TrellisClassifier
@@ -25,7 +26,8 @@ from .data.class_texts import described_rows
 from .data.labels import unlikely_labels
 from .data.tables import check_layout
 from .data.terms import Lengths
-from .data.text_features import FEW_TEXTS, TextFeatures, checked_texts, is_range
+from .data.text_features import FEW_TEXTS, TextFeatures, checked_texts, new_features
+from .fitting_from_disk import MEMORY
 from .model.model_file import SavableMixin
 from .prunable import PrunableMixin
 
@@ -160,6 +162,26 @@ class TrellisTextClassifier(
         self.features_, self.classifier_ = features, classifier
         return self
 
+    def fit_shards(self, shards: Any, *, memory: int = MEMORY) -> Self:
+        """Train on a folder of texts that may be larger than memory.
+
+        See :meth:`TrellisClassifier.fit_shards`. The terms are those that
+        :func:`~xtrellis.data.write_shards` was told to find when it made the folder.
+        """
+        from .data.shards import open_shards
+
+        if isinstance(shards, str | os.PathLike):
+            shards = open_shards(shards)
+        if shards.features is None:
+            raise ValueError(f"{shards.folder}: its rows are not texts; use a TrellisClassifier")
+        classifier: Any = self._new_classifier()
+        if hasattr(classifier, "fit_shards"):
+            classifier.fit_shards(shards, memory=memory)
+        else:
+            classifier.fit(*shards.in_memory())
+        self.features_, self.classifier_ = shards.features, classifier
+        return self
+
     @available_if(lambda self: hasattr(self._new_classifier(), "partial_fit"))
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one batch of a stream; for online learners, and with ``hash_size``.
@@ -180,18 +202,7 @@ class TrellisTextClassifier(
 
     def new_features(self) -> TextFeatures:
         """Features with these settings, not fitted, or an error that names the wrong setting."""
-        for name, lengths in (("words", self.words), ("characters", self.characters)):
-            if lengths is not None and not is_range(lengths):
-                raise ValueError(
-                    f"{name} must be two lengths such as (1, 2), or None; got {lengths!r}"
-                )
-        if self.words is None and self.characters is None:
-            raise ValueError("words and characters are both None: no terms are left")
-        check_integer("min_df", self.min_df, 1)
-        if self.hash_size is not None:
-            check_integer("hash_size", self.hash_size, 1)
-        hash_size = None if self.hash_size is None else int(self.hash_size)
-        return TextFeatures(self.words, self.characters, hash_size)
+        return new_features(self.words, self.characters, self.min_df, self.hash_size)
 
     def _new_classifier(self) -> Any:
         return self._default() if self.classifier is None else clone(self.classifier)

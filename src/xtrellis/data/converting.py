@@ -8,44 +8,75 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Float32Array, IntArray
 from .labels import checked_label
-from .shards import ENTRY, NAME, VERSION, Shards, open_shards, shard_path
+from .readers import Format, known_format, labelled_texts
+from .shards import (
+    ENTRY,
+    NAME,
+    VERSION,
+    Shards,
+    open_shards,
+    read_shard,
+    shard_path,
+    write_features,
+)
 from .streams import DataError, Source, Stream, opened
 from .svmlight import ZeroBased, _Block, _parse
+from .tables import Column, Columns, Row
+from .terms import Lengths, TermCounts
+from .text_features import TextFeatures, new_features
 
 _SHARD = 2**25  # bytes of features and values in a shard, about
 _MOST = 2**31 - 1  # the highest number of a feature
 
 Batches = Iterable[tuple[Any, Any]]
+Report = Callable[[int], None]
 
 
 def write_shards(
     source: Source | Batches,
     folder: str | os.PathLike[str],
     *,
+    format: Format | None = None,
+    text_column: Column = "text",
+    label_column: Column = "label",
+    delimiter: str = ",",
+    header: bool = True,
     zero_based: ZeroBased = "auto",
+    words: Lengths | None = (1, 2),
+    characters: Lengths | None = None,
+    min_df: int = 1,
+    hash_size: int | None = None,
     shard_bytes: int = _SHARD,
     verbose: int = 0,
 ) -> Shards:
     r"""Convert rows into a folder of shards, in bounded memory.
 
+    Texts become TF-IDF features as in :class:`~xtrellis.TrellisTextClassifier`, which the folder
+    remembers. Their terms are kept in memory while they are learned, unless they are hashed.
+
     Parameters
     ----------
     source : path, binary file, or iterable of (X, y)
-        An svmlight file, as for :func:`read_svmlight`; or batches of rows with their labels, all
-        with the same number of columns. Rows should be in random order: those that are sorted by
-        class take longer to train on.
+        A file in any of the formats, with labels; or batches of rows with their labels, all with
+        the same number of columns. Rows should be in random order: those that are sorted by class
+        take longer to train on.
     folder : path
         Made if it does not exist; it must not hold rows already.
+    format, text_column, label_column, delimiter, header
+        As for :func:`read_rows`.
     zero_based : bool or "auto", default="auto"
         As for :func:`read_svmlight`.
+    words, characters, min_df, hash_size
+        Terms of texts, as for :class:`~xtrellis.TrellisTextClassifier`.
     shard_bytes : int
         Size of a shard: what is in memory at once is a few times as much.
     verbose : int, default=0
@@ -64,38 +95,53 @@ def write_shards(
     ...         clf = clf.partial_fit(X, y, classes=shards.classes)
     ...     [clf.score(X, y) for X, y in shards]
     [1.0]
+
+    Texts:
+
+    >>> from xtrellis import TrellisTextClassifier
+    >>> file = io.BytesIO(b"fruit\tred apple\nfruit\tgreen apple\ndrink\tred wine\n" * 5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     shards = write_shards(file, folder)
+    ...     clf = TrellisTextClassifier().fit_shards(shards)
+    >>> clf.predict(["some wine"]).tolist()
+    ['drink']
     """
     from .._progress import row_progress
 
     writer = ShardWriter(folder, shard_bytes)
     with row_progress(verbose, None) as report:
         rows: Any = source
-        in_file = isinstance(source, str | os.PathLike) or hasattr(source, "read")
-        if in_file:
-            return _from_svmlight(rows, writer, zero_based, report)
-        return _from_batches(rows, writer, report)
+        if not isinstance(source, str | os.PathLike) and not hasattr(source, "read"):
+            return _from_batches(rows, writer, report)
+        columns = Columns(text_column, label_column, delimiter, header)
+        with opened(rows) as stream:
+            format = known_format(stream, format, columns)
+            if format in ("svmlight", "lines"):  # of the latter, the line that is wrong is named
+                return _from_svmlight(stream, writer, zero_based, report)
+            features = new_features(words, characters, min_df, hash_size)
+            texts = labelled_texts(stream, rows, format, columns)
+            return _from_texts(texts, writer, features, min_df, report)
 
 
 def _from_svmlight(
-    source: Source, writer: ShardWriter, zero_based: ZeroBased, report: Any
+    stream: Stream, writer: ShardWriter, zero_based: ZeroBased, report: Report
 ) -> Shards:
     least, most = _MOST, -1
-    with opened(source) as stream:
-        for text in stream.blocks(min(writer.shard_bytes, 2**22)):
-            block = _parse(stream, text, labelled=True)
-            least = min(least, int(block.indices.min(initial=_MOST)))
-            most = max(most, int(block.indices.max(initial=-1)))
-            names, whole_numbers = _names(stream, block)
-            sizes = np.diff(block.row_stops, prepend=0)
-            writer.add(sizes, block.indices, block.values, names, whole_numbers)
-            report(len(names))
-        writer.flush()
-        if not writer.counts:
-            raise stream.error("there are no rows; is this the right file?")
-        if zero_based == "auto":
-            zero_based = least == 0 or most < 0
-        if not zero_based and least == 0:
-            raise stream.error("feature 0 in a file of features from 1; pass zero_based=True")
+    for text in stream.blocks(min(writer.shard_bytes, 2**22)):
+        block = _parse(stream, text, labelled=True)
+        least = min(least, int(block.indices.min(initial=_MOST)))
+        most = max(most, int(block.indices.max(initial=-1)))
+        names, whole_numbers = _names(stream, block)
+        sizes = np.diff(block.row_stops, prepend=0)
+        writer.add(sizes, block.indices, block.values, names, whole_numbers)
+        report(len(names))
+    writer.flush()
+    if not writer.counts:
+        raise stream.error("there are no rows; is this the right file?")
+    if zero_based == "auto":
+        zero_based = least == 0 or most < 0
+    if not zero_based and least == 0:
+        raise stream.error("feature 0 in a file of features from 1; pass zero_based=True")
     return writer.finish(max(most + bool(zero_based), 0), int(not zero_based))
 
 
@@ -110,7 +156,7 @@ def _names(stream: Stream, block: _Block) -> tuple[list[str], bool]:
     return names, bool((block.label_kinds == kernel.INTEGER).all())
 
 
-def _from_batches(batches: Batches, writer: ShardWriter, report: Any) -> Shards:
+def _from_batches(batches: Batches, writer: ShardWriter, report: Report) -> Shards:
     from sklearn.utils.validation import check_array, check_consistent_length
 
     from .._arrays import canonical_csr
@@ -139,6 +185,61 @@ def _from_batches(batches: Batches, writer: ShardWriter, report: Any) -> Shards:
     if n_features is None:
         raise DataError("there are no rows to write")
     return writer.finish(n_features, 0)
+
+
+def _from_texts(
+    rows: Iterator[Row], writer: ShardWriter, features: TextFeatures, min_df: int, report: Report
+) -> Shards:
+    """Count terms in one pass over the texts; then weigh the counts, shard by shard.
+
+    What a term weighs is known only after the last text, and so is which terms are kept. But texts
+    are read once: they may come from a pipe.
+    """
+    for texts, labels in _batches(rows):
+        counts = features.learn_more(texts)
+        writer.add(np.diff(counts.indptr), counts.indices, counts.data, labels)
+        report(len(texts))
+    writer.flush()
+    columns = features.finish(min_df)
+    for number in range(len(writer.counts)):
+        writer.change(number, lambda indptr, i, x: _weighed(features, columns, indptr, i, x))
+    write_features(writer.folder, features)
+    return writer.finish(features.n_columns, 0, texts=True)
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[tuple[list[str], list[str]]]:
+    """Texts and labels, about a megabyte of them at a time."""
+    texts: list[str] = []
+    labels: list[str] = []
+    size = 0
+    for text, label in rows:
+        texts.append(text)
+        labels.append(label or "")
+        size += len(text)
+        if size > 2**20 or len(texts) >= 2**14:
+            yield texts, labels
+            texts, labels, size = [], [], 0
+    if texts:
+        yield texts, labels
+
+
+def _weighed(
+    features: TextFeatures, columns: Any, indptr: IntArray, numbers: Any, values: Float32Array
+) -> tuple[Any, Any, Any]:
+    """Counts of a shard as features: terms in the order of their columns, without rare ones."""
+    from scipy import sparse
+
+    if columns is not None:
+        numbers = columns[numbers]
+        known = numbers >= 0
+        indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
+        shape = len(indptr) - 1, features.n_columns
+        matrix = sparse.csr_matrix((values[known], numbers[known], indptr), shape)
+        matrix.sort_indices()
+        indptr, numbers, values = matrix.indptr.astype(np.int64), matrix.indices, matrix.data
+    counts = TermCounts(indptr, numbers.astype(np.int32, copy=False), values)
+    features.weigh(counts)
+    return counts.indptr, counts.indices, counts.data
 
 
 class ShardWriter:
@@ -182,9 +283,6 @@ class ShardWriter:
 
     def flush(self) -> None:
         """Write what was collected as a shard."""
-        from ..model.atomic import replacing
-        from ..model.model_file import write_file
-
         if any(len(part[3]) for part in self._parts):
             sizes, indices, values, labels = (
                 np.concatenate(arrays) for arrays in zip(*self._parts, strict=True)
@@ -195,13 +293,26 @@ class ShardWriter:
                 "indptr": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
                 "labels": labels,
             }
-            path = shard_path(self.folder, len(self.counts))
-            with replacing(path) as beside, open(beside, "wb") as file:
-                write_file(file, arrays, {"version": VERSION}, ENTRY)
+            self._write(len(self.counts), arrays)
             self.counts.append(len(labels))
         self._parts, self._size = [], 0
 
-    def finish(self, n_features: int, first_feature: int) -> Shards:
+    def change(self, number: int, change: Callable[[Any, Any, Any], tuple[Any, Any, Any]]) -> None:
+        """Change the rows of a shard: their indptr, features and values."""
+        arrays = read_shard(shard_path(self.folder, number), mmap=False)
+        names = "indptr", "indices", "values"
+        changed = change(*(arrays[name] for name in names))
+        self._write(number, {**arrays, **dict(zip(names, changed, strict=True))})
+
+    def _write(self, number: int, arrays: dict[str, Any]) -> None:
+        from ..model.atomic import replacing
+        from ..model.model_file import write_file
+
+        path = shard_path(self.folder, number)
+        with replacing(path) as beside, open(beside, "wb") as file:
+            write_file(file, arrays, {"version": VERSION}, ENTRY)
+
+    def finish(self, n_features: int, first_feature: int, texts: bool = False) -> Shards:
         """Write what the folder holds, and open it."""
         from ..model.atomic import replacing
 
@@ -214,6 +325,7 @@ class ShardWriter:
             "first_feature": first_feature,
             "whole_numbers": self._whole_numbers,
             "labels": [int(name) for name in names] if self._whole_numbers else names,
+            **({"texts": True} if texts else {}),
         }
         with replacing(self.folder / NAME) as beside:
             beside.write_text(json.dumps(facts), encoding="utf-8")

@@ -128,7 +128,7 @@ def parse_rows(
     """Read texts and labels, or features that are still numbered as in their file."""
     columns = Columns(text_column, label_column if labelled else None, delimiter, header)
     with opened(source) as stream:
-        format = _known_format(stream, format, columns)
+        format = known_format(stream, format, columns)
         if format == "svmlight":
             return parse_svmlight(stream, labelled)
         return _texts_and_labels(stream, source, format, columns)
@@ -188,7 +188,7 @@ def read_text(
     """
     columns = Columns(text_column, label_column if labelled else None, delimiter, header)
     with opened(source) as stream:
-        format = _known_format(stream, format, columns)
+        format = known_format(stream, format, columns)
         return _texts_and_labels(stream, source, format, columns)
 
 
@@ -215,7 +215,7 @@ def iter_texts(
     """
     columns = Columns(text_column, None, delimiter, header)
     with opened(source) as stream:
-        format = _known_format(stream, format, columns)
+        format = known_format(stream, format, columns)
         for text, _ in _rows(stream, source, format, columns, at_once=False):
             yield text
 
@@ -255,7 +255,7 @@ def detect_format(name: str, first_lines: bytes, columns: Columns | None = None)
     return "tsv" if b"\t" in line else "lines"
 
 
-def _known_format(stream: Stream, format: Format | None, columns: Columns) -> Format:
+def known_format(stream: Stream, format: Format | None, columns: Columns) -> Format:
     """The format that was asked for, or else the one detected, if it leaves no doubt."""
     if format is not None:
         if format not in get_args(Format):
@@ -273,19 +273,33 @@ def _known_format(stream: Stream, format: Format | None, columns: Columns) -> Fo
 # ---------------------------------------------------------------------- rows
 
 
-def _texts_and_labels(stream: Stream, source: Source, format: Format, columns: Columns) -> TextRows:
+def labelled_texts(
+    stream: Stream, source: Source, format: Format, columns: Columns
+) -> Iterator[Row]:
+    """Texts and labels, one by one; or an error if there is none."""
+    _check_labelled(stream, format, columns)
+    n_rows = 0
+    for row in _rows(stream, source, format, columns):
+        n_rows += 1
+        yield row
+    if not n_rows:
+        raise stream.error("there are no rows; is this the right file?")
+
+
+def _check_labelled(stream: Stream, format: Format, columns: Columns) -> None:
     if columns.label is not None and format == "lines" and stream.head():
         raise stream.error(
             "these lines have no labels; write label<TAB>text on each line, or pass the format if "
             "it is another one"
         )
+
+
+def _texts_and_labels(stream: Stream, source: Source, format: Format, columns: Columns) -> TextRows:
     texts: list[str] = []
     labels: list[Any] = []
-    for text, label in _rows(stream, source, format, columns):
+    for text, label in labelled_texts(stream, source, format, columns):
         texts.append(text)
         labels.append(label)
-    if not texts:
-        raise stream.error("there are no rows; is this the right file?")
     return texts, None if columns.label is None else label_array(labels)
 
 

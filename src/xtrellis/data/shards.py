@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,10 @@ from .labels import label_array
 from .streams import DataError, Stream
 from .svmlight import SvmlightRows
 
-NAME, SUFFIX = "rows.json", ".rows"
+if TYPE_CHECKING:
+    from .text_features import TextFeatures
+
+NAME, SUFFIX, FEATURES = "rows.json", ".rows", "features.xtrellis"
 VERSION = 1
 ENTRY = "xtrellis rows"  # of a shard's header
 
@@ -44,6 +47,8 @@ class Shards:
         The number of the first column in the svmlight file.
     classes : ndarray
         All labels, sorted.
+    features : TextFeatures or None
+        How texts became rows, if they were texts.
     """
 
     folder: Path
@@ -52,6 +57,7 @@ class Shards:
     first_feature: int
     classes: npt.NDArray[Any]
     numbers: npt.NDArray[np.int64] = field(repr=False)  # of the labels, as they are in the shards
+    features: TextFeatures | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -95,7 +101,7 @@ class Shards:
         for number, n_rows in enumerate(self.counts):
             path = shard_path(self.folder, number)
             with _naming(path):
-                labels = _read(path, mmap=True)["labels"]
+                labels = read_shard(path, mmap=True)["labels"]
                 known = labels.max(initial=0) < len(self.numbers) and labels.min(initial=0) >= 0
                 if labels.shape != (n_rows,) or not known:
                     raise DataError("its parts do not fit each other")
@@ -116,7 +122,7 @@ class Shards:
             raise IndexError(f"there are {len(self)} shards, not {number + 1}")
         path = shard_path(self.folder, number)
         with _naming(path):
-            arrays = _read(path, mmap)
+            arrays = read_shard(path, mmap)
             indptr, indices = arrays["indptr"], arrays["indices"]
             values, labels = arrays["values"], arrays["labels"]
             n_rows, n_values = self.counts[number], len(values)
@@ -136,6 +142,12 @@ class Shards:
             if not sound:
                 raise DataError("its parts do not fit each other")
         return arrays
+
+    def in_memory(self) -> tuple[Any, npt.NDArray[Any]]:
+        """Rows and labels of all shards, in memory."""
+        rows = self.all_rows()
+        assert rows.y is not None
+        return rows.matrix(self.n_features, self.first_feature == 0), rows.y
 
     def all_rows(self) -> SvmlightRows:
         """Rows of all shards, in memory."""
@@ -192,9 +204,39 @@ def open_shards(folder: str | os.PathLike[str], *, n_features: int | None = None
         own, first = int(found["n_features"]), int(found["first_feature"])
         if first not in (0, 1):
             raise DataError(f"its first feature has the number {first}, which must be 0 or 1")
+    features = _read_features(path) if found.get("texts") else None
+    if features is not None and features.n_columns != own:
+        raise DataError(f"{path / FEATURES}: it has another number of features than the rows")
     if n_features is not None and n_features < own:
         raise DataError(f"{path}: its rows have {own} features, more than the {n_features} wanted")
-    return Shards(path, counts, n_features or own, first, classes, numbers)
+    return Shards(path, counts, n_features or own, first, classes, numbers, features)
+
+
+def write_features(folder: Path, features: TextFeatures) -> None:
+    """Keep the features of texts beside their rows."""
+    from ..model.atomic import replacing
+    from ..model.model_file import checksum, write_file
+    from ..model.packing import Packer
+
+    packer = Packer()
+    facts: dict[str, Any] = {"version": VERSION, "features": packer.pack(features, "")}
+    facts["checksum"] = checksum(packer.arrays, facts)
+    with replacing(folder / FEATURES) as beside, open(beside, "wb") as file:
+        write_file(file, packer.arrays, facts, ENTRY)
+
+
+def _read_features(folder: Path) -> TextFeatures:
+    from ..model.model_file import checksum, read_file
+    from ..model.packing import Unpacker
+
+    path = folder / FEATURES
+    with _naming(path), open(path, "rb") as file:
+        arrays, metadata = read_file(file)
+        facts = json.loads(metadata[ENTRY])
+        if facts["checksum"] != checksum(arrays, facts):
+            raise DataError("its checksum is wrong: the file was altered or damaged")
+        features: TextFeatures = Unpacker(arrays).unpack(facts["features"], "")
+    return features
 
 
 def _named(folder: Path) -> Stream:
@@ -202,7 +244,8 @@ def _named(folder: Path) -> Stream:
     return Stream(io.BytesIO(), str(folder))
 
 
-def _read(path: Path, mmap: bool) -> dict[str, Any]:
+def read_shard(path: Path, mmap: bool) -> dict[str, Any]:
+    """Arrays of a shard, as they are."""
     from ..model.model_file import read_file
 
     with open(path, "rb") as file:

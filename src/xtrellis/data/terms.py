@@ -113,14 +113,31 @@ class TermFinder:
         """Counts of the terms that occur in enough texts; these terms; and in how many they do."""
         finder = cls(words, characters, None, None)
         found = list(finder._find(texts, learns=True))
-        table, n_terms = finder._table, finder._n_terms
+        terms, columns, frequencies = finder.vocabulary(min_df)
+        return finder._counted(found, columns), terms, frequencies
+
+    def learn_more(self, texts: list[str]) -> TermCounts:
+        """Counts of all terms, numbered as they come; those that are new are learned.
+
+        For texts that come in batches: :meth:`vocabulary` then says which columns they get.
+        """
+        self._table.seen.fill(-1)  # texts are counted from 0 again
+        found = list(self._find(texts, learns=True))
+        return self._counted(found, np.empty(0, np.int32))
+
+    def vocabulary(self, min_df: int) -> tuple[list[list[str]], Ids, IntArray]:
+        """Learned terms that occur in enough texts; columns of all; and in how many texts.
+
+        Columns are those of the terms in their order, -1 for one that is too rare.
+        """
+        table, n_terms = self._table, self._n_terms
         names = bytes(table.content[: table.starts[n_terms]]).decode("utf-8", "surrogatepass")
         every = names.split("\n")
         kinds, frequencies = table.kinds[:n_terms], table.frequencies[:n_terms]
         terms, columns, kept = [], np.full(max(n_terms, 1), -1, np.int32), []
         n_columns = 0
-        for kind, lengths in enumerate((words, characters)):
-            if lengths is None:
+        for kind, (first, last) in enumerate(self._lengths):
+            if first > last:
                 continue
             own = np.flatnonzero((kinds == kind) & (frequencies >= min_df)).tolist()
             own.sort(key=every.__getitem__)
@@ -128,7 +145,7 @@ class TermFinder:
             columns[own] = np.arange(n_columns, n_columns + len(own), dtype=np.int32)
             kept += own
             n_columns += len(own)
-        return finder._counted(found, columns), terms, frequencies[kept]
+        return terms, columns, frequencies[kept]
 
     def _find(self, texts: list[str], learns: bool) -> Any:
         """Numbers of terms and where those of each text end, some texts at a time."""

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import Float32Array, SparseRows
+from .._checks import check_integer
 from ..model.packed_arrays import Counts, Texts, starts_of
 from .terms import Lengths, TermCounts, TermFinder
 
@@ -69,14 +70,49 @@ class TextFeatures:
             counts, self.terms, self.frequencies = TermFinder.learn(
                 self.words, self.characters, texts, min_df
             )
-            if not any(self.terms):
-                raise ValueError(
-                    "the texts contain no terms at all"
-                    if min_df == 1
-                    else f"no term occurs in min_df={min_df} texts: lower it"
-                )
+            self._check_terms(min_df)
         self._weigh(counts)
         return self._matrix(counts)
+
+    def learn_more(self, texts: list[str]) -> TermCounts:
+        """Counts of terms of one batch of texts, numbered as they come; new terms are learned.
+
+        After the last batch, :meth:`finish` says which columns the numbers stand for.
+        """
+        if self._finder is None:
+            self._finder = TermFinder(self.words, self.characters, self.hash_size, None)
+        self.n_texts += len(texts)
+        if self.hash_size is None:
+            return self._finder.learn_more(texts)
+        counts = self._finder.count(texts)
+        found = np.bincount(counts.indices, minlength=self.hash_size)
+        self.frequencies = found if self.frequencies is None else self.frequencies + found
+        return counts
+
+    def finish(self, min_df: int = 1) -> npt.NDArray[np.int32] | None:
+        """Keep what was learned from all batches; the column of each number, -1 for none.
+
+        None if terms are hashed: numbers are columns.
+        """
+        if self.hash_size is not None:
+            return None
+        assert self._finder is not None
+        self.terms, columns, self.frequencies = self._finder.vocabulary(min_df)
+        self._forget()
+        self._check_terms(min_df)
+        return columns
+
+    def weigh(self, counts: TermCounts) -> None:
+        """Turn counts of columns into features, in place."""
+        self._weigh(counts)
+
+    def _check_terms(self, min_df: int) -> None:
+        if not any(self.terms or []):
+            raise ValueError(
+                "the texts contain no terms at all"
+                if min_df == 1
+                else f"no term occurs in min_df={min_df} texts: lower it"
+            )
 
     def transform(self, texts: list[str]) -> Any:
         """Features of texts."""
@@ -201,6 +237,22 @@ class TextFeatures:
             features.frequencies = np.zeros(features.n_columns, np.int64)
             features.frequencies[occurring] = counts
         return features
+
+
+def new_features(
+    words: Any, characters: Any, min_df: Any = 1, hash_size: Any = None
+) -> TextFeatures:
+    """Features with these settings, not fitted, or an error that names the wrong setting."""
+    for name, lengths in (("words", words), ("characters", characters)):
+        if lengths is not None and not is_range(lengths):
+            raise ValueError(f"{name} must be two lengths such as (1, 2), or None; got {lengths!r}")
+    if words is None and characters is None:
+        raise ValueError("words and characters are both None: no terms are left")
+    check_integer("min_df", min_df, 1)
+    if hash_size is not None:
+        check_integer("hash_size", hash_size, 1)
+    hash_size = None if hash_size is None else int(hash_size)
+    return TextFeatures(words, characters, hash_size)
 
 
 def checked_texts(X: Any) -> list[str]:
