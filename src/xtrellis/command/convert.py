@@ -8,35 +8,48 @@ from typing import Annotated
 
 import typer
 
+from . import options as opt
 from .errors import note
-from .options import ZeroBasedInTraining
 from .outputs import size_in_words
-from .rows import source_of
+from .rows import RowOptions, source_of
 from .words import count
 
 
 def convert(
-    rows: Annotated[
-        Path,
-        typer.Argument(help="svmlight rows with labels; - is standard input.", show_default=False),
-    ],
+    rows: opt.Labelled,
     folder: Annotated[Path, typer.Argument(help="Folder to write to.", show_default=False)],
-    zero_based: ZeroBasedInTraining = None,
+    format: opt.FormatOption = None,
+    text_column: opt.TextColumn = None,
+    label_column: opt.LabelColumn = None,
+    delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
+    zero_based: opt.ZeroBasedInTraining = None,
+    words: opt.Words = "1-2",
+    characters: opt.Characters = "0",
+    min_df: opt.MinDf = 1,
+    hash_size: opt.HashSize = None,
     shard_size: Annotated[
         float, typer.Option(min=0.01, help="Megabytes of a part, which is in memory at once.")
     ] = 32.0,
 ) -> None:
     """Convert rows that may be larger than memory into a folder that needs no parsing.
 
-    The other commands accept such a folder in place of a file of rows; predict reads one part of
-    it at a time.
+    The other commands accept such a folder in place of a file of rows; train and predict read one
+    part of it at a time. Texts become features here: the options about terms are those of train.
     """
     from ..data.converting import write_shards
 
+    options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
+    of_words, of_characters = opt.term_lengths(words, characters)
     shards = write_shards(
         source_of(rows),
         folder,
+        **options.reading(),
         zero_based="auto" if zero_based is None else zero_based,
+        words=of_words,
+        characters=of_characters,
+        min_df=min_df,
+        hash_size=hash_size,
         shard_bytes=int(shard_size * 2**20),
         verbose=int(sys.stderr.isatty()),
     )

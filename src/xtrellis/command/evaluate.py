@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .errors import note
+from .folders import load_for
 from .options import (
     Delimiter,
     FormatOption,
@@ -22,7 +23,7 @@ from .options import (
     ZeroBased,
 )
 from .outputs import check_output, check_stdout, print_facts, write_picture, writing
-from .rows import RowOptions, load, read_labelled
+from .rows import RowOptions, read_labelled
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
@@ -65,7 +66,7 @@ def evaluate(
             check_output(target, model, rows)
     if plot is not None and plot == html:
         raise typer.BadParameter("--plot and --html must be different files")
-    loaded = load(model, jobs)
+    loaded = load_for(model, rows, jobs)
     X, y = read_labelled(
         loaded, rows, RowOptions(format, text_column, label_column, zero_based, delimiter, header)
     )

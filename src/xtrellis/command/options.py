@@ -173,9 +173,7 @@ def new_text_classifier(
     """The classifier of texts that these options describe."""
     from ..text import TrellisTextClassifier
 
-    of_words, of_characters = _lengths("--words", words), _lengths("--characters", characters)
-    if of_words is None and of_characters is None:
-        raise typer.BadParameter("--words and --characters are both 0: no terms are left")
+    of_words, of_characters = term_lengths(words, characters)
     return TrellisTextClassifier(
         classifier,
         words=of_words,
@@ -183,6 +181,16 @@ def new_text_classifier(
         min_df=min_df,
         hash_size=hash_size,
     )
+
+
+def term_lengths(
+    words: str, characters: str
+) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+    """Numbers of words and of characters in a term."""
+    of_words, of_characters = _lengths("--words", words), _lengths("--characters", characters)
+    if of_words is None and of_characters is None:
+        raise typer.BadParameter("--words and --characters are both 0: no terms are left")
+    return of_words, of_characters
 
 
 def _lengths(option: str, text: str) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ import typer
 
 from .._progress import row_progress
 from .errors import note
+from .folders import load_for
 from .options import (
     Delimiter,
     FormatOption,
@@ -29,7 +30,7 @@ from .outputs import (
     output_lines,
     plain_line,
 )
-from .rows import RowOptions, load, read_batches
+from .rows import RowOptions, read_batches
 
 
 def predict(
@@ -67,7 +68,7 @@ def predict(
     else:
         check_output(output, model, rows)
     _check_answers(top_k, proba, min_probability, coverage, otherwise, json)
-    loaded = load(model, jobs, quickly=coverage is None)
+    loaded = load_for(model, rows, jobs, quickly=coverage is None)
     if not json:
         check_plain_labels(model, loaded.classes_)
     k = min(top_k, len(loaded.classes_))

@@ -97,25 +97,13 @@ def load(model: Path, jobs: int, quickly: bool = False) -> Any:
 # ---------------------------------------------------------------------- rows with labels
 
 
-def read_training(
-    rows: Path, valid: Path | None, options: RowOptions, memory: float | None = None
-) -> TrainingData:
-    """Read training rows, and validation rows of the same kind, whose features agree.
-
-    A folder of rows that cannot be trained on in so many bytes is not read, but opened.
-    """
+def read_training(rows: Path, valid: Path | None, options: RowOptions) -> TrainingData:
+    """Read training rows, and validation rows of the same kind, whose features agree."""
     import numpy as np
 
-    if rows.is_dir() and memory is not None:
-        from ..data.shards import open_shards
-        from ..fitting_from_disk import memory_to_fit
-
-        shards = open_shards(rows)
-        if memory_to_fit(shards) > memory:
-            return _open_training(rows, shards, valid, options)
     if valid is not None and str(rows) == str(valid) == "-":
         raise ValueError("--valid: standard input is read for the training rows; name a file")
-    train = _parse(rows, options)
+    train = parse(rows, options)
     _check_labels(rows, train)
     if valid is None:
         if _is_text(train):
@@ -124,8 +112,8 @@ def read_training(
         return TrainingData(
             train.matrix(zero_based=zero_based), train.y, first_feature=int(not zero_based)
         )
-    other = _parse(valid, options)
-    _check_kind(valid, _is_text(other), _is_text(train), "training rows are")
+    other = parse(valid, options)
+    check_kind(valid, _is_text(other), _is_text(train), "training rows are")
     if _is_text(train):
         texts, y = train
         return TrainingData(texts, y, other[0], as_labels(valid, other[1], np.unique(y)))
@@ -136,35 +124,12 @@ def read_training(
     return TrainingData(X, train.y, X_valid, y_valid, int(not zero_based))
 
 
-def _open_training(
-    rows: Path, shards: Any, valid: Path | None, options: RowOptions
-) -> TrainingData:
-    """A folder of training rows, and validation rows in its columns."""
-    zero_based = shards.first_feature == 0
-    if options.zero_based not in (None, zero_based):
-        raise ValueError(
-            f"{rows}: its features were counted from {shards.first_feature} when it was converted; "
-            "convert the rows again to count them otherwise"
-        )
-    _check_classes(rows, shards.classes, shards.encoded_labels(), None)
-    opened = TrainingData(None, None, first_feature=shards.first_feature, shards=shards)
-    if valid is None:
-        return opened
-    other = _parse(valid, options)
-    _check_kind(valid, _is_text(other), False, "training rows are")
-    if other.first_feature == 0 and not zero_based:
-        raise ValueError(f"{valid}: there is a feature 0, but those of {rows} are counted from 1")
-    X_valid = other.matrix(shards.n_features, zero_based, "warn")
-    y_valid = as_labels(valid, other.y, shards.classes)
-    return replace(opened, X_valid=X_valid, y_valid=y_valid)
-
-
 def read_descriptions(path: Path) -> dict[str, list[str]]:
     """Read descriptions of classes, by label; a class may have several."""
     from ..data.streams import shown
 
-    rows = _parse(path, RowOptions())
-    _check_kind(path, _is_text(rows), True, "descriptions of classes are")
+    rows = parse(path, RowOptions())
+    check_kind(path, _is_text(rows), True, "descriptions of classes are")
     descriptions: dict[str, list[str]] = {}
     for text, label in zip(rows[0], rows[1].tolist(), strict=True):
         if not text.strip():
@@ -177,8 +142,10 @@ def read_descriptions(path: Path) -> dict[str, list[str]]:
 def read_labelled(loaded: Any, path: Path, options: RowOptions) -> tuple[Any, Any]:
     """Read rows and labels of the kind that a model takes."""
     takes_text = hasattr(loaded, "features_")
-    rows = _parse(path, options, loaded=loaded)
-    _check_kind(path, _is_text(rows), takes_text, "the model takes")
+    rows = parse(path, options, loaded=loaded)
+    if path.is_dir():
+        options = _as_converted(loaded, path, options)
+    check_kind(path, _is_text(rows), takes_text, "the model takes")
     X, y = rows if takes_text else (_matrix_for(loaded, rows, options), rows.y)
     return X, as_labels(path, y, loaded.classes_)
 
@@ -205,10 +172,10 @@ def _check_labels(path: Path, rows: Any) -> None:
     import numpy as np
 
     texts, y = rows if _is_text(rows) else (None, rows.y)
-    _check_classes(path, np.unique(y), y, texts)
+    check_classes(path, np.unique(y), y, texts)
 
 
-def _check_classes(path: Path, classes: Any, y: Any, texts: list[str] | None) -> None:
+def check_classes(path: Path, classes: Any, y: Any, texts: list[str] | None) -> None:
     """The same, given all labels and those of the rows, which may be numbers of them."""
     from ..data.labels import unlikely_labels
     from ..data.streams import shown
@@ -236,7 +203,7 @@ def _check_lines(path: Path, labels: list[Any]) -> None:
         )
 
 
-def _parse(path: Path, options: RowOptions, labelled: bool = True, loaded: Any = None) -> Any:
+def parse(path: Path, options: RowOptions, labelled: bool = True, loaded: Any = None) -> Any:
     """Texts and labels, or svmlight rows with features numbered as in the file."""
     from ..data.readers import parse_rows
 
@@ -256,7 +223,7 @@ def _is_text(rows: Any) -> bool:
     return isinstance(rows, tuple)
 
 
-def _check_kind(path: Path, is_text: bool, wants_text: bool, who: str) -> None:
+def check_kind(path: Path, is_text: bool, wants_text: bool, who: str) -> None:
     """Raise an error about texts where svmlight features are expected, or vice versa."""
     if is_text != wants_text:
         kinds = "texts", "svmlight features"
@@ -310,8 +277,8 @@ def read_batches(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
         yield from _as_they_arrive(texts)
         return
     options = RowOptions(options.format or Format.svmlight, zero_based=options.zero_based)
-    rows = _parse(path, options, labelled=False)
-    _check_kind(path, _is_text(rows), False, "the model takes")
+    rows = parse(path, options, labelled=False)
+    check_kind(path, _is_text(rows), False, "the model takes")
     X = _matrix_for(loaded, rows, options)
     yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
 
@@ -320,13 +287,19 @@ def _shards(loaded: Any, path: Path, options: RowOptions) -> Iterator[Any]:
     """Batches of rows from a folder, with one shard in memory at a time."""
     from ..data.shards import open_shards
 
-    _check_kind(path, False, hasattr(loaded, "features_"), "the model takes")
-    shards = open_shards(path)
-    if options.zero_based is None and not hasattr(loaded, "first_feature_"):
-        options = replace(options, zero_based=shards.first_feature == 0)
+    shards, options = open_shards(path), _as_converted(loaded, path, options)
     for number in range(len(shards)):
         X = _matrix_for(loaded, shards.as_read(number), options)
         yield from (X[start : start + BATCH] for start in range(0, X.shape[0], BATCH))
+
+
+def _as_converted(loaded: Any, path: Path, options: RowOptions) -> RowOptions:
+    """Options that count features as the folder does, if neither they nor the model say how."""
+    from ..data.shards import open_shards
+
+    if options.zero_based is None and not hasattr(loaded, "first_feature_"):
+        return replace(options, zero_based=open_shards(path).first_feature == 0)
+    return options
 
 
 def read_one(loaded: Any, row: str, zero_based: bool | None = None) -> Any:

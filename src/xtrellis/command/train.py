@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,8 +12,9 @@ import typer
 
 from . import options as opt
 from .errors import note
+from .folders import check_from_disk, read_or_open
 from .outputs import check_output, save_model, size_in_words
-from .rows import RowOptions, read_descriptions, read_training
+from .rows import RowOptions, read_descriptions
 from .words import count, members, pruned, widths_in_words
 
 
@@ -83,13 +83,15 @@ def train(
 
         classifier = TrellisEnsemble(classifier, trellises, n_jobs=jobs, random_state=seed)
     options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
-    data = read_training(rows, valid, options, memory * 2**30)
+    data = read_or_open(rows, valid, options, memory * 2**30)
     if data.shards is not None:
-        _check_from_disk(rows, data, classifier, prune, memory)
+        check_from_disk(rows, data, classifier, prune, memory)
     descriptions = None
     if class_texts is not None:
         if data.first_feature is not None:
             raise ValueError("--class-texts needs texts to train on, not svmlight features")
+        if data.shards is not None:
+            raise ValueError("--class-texts needs a file of texts to train on, not a folder")
         descriptions = read_descriptions(class_texts)
     estimator = classifier
     if data.first_feature is None:
@@ -111,29 +113,6 @@ def train(
         accuracy = float((estimator.predict(data.X_valid) == data.y_valid).mean())
         note(f"accuracy on {valid}: {accuracy:.2%}")
     note(f"{model}: {size_in_words(size)}")
-
-
-def _check_from_disk(
-    rows: Path, data: Any, classifier: Any, prune: float | None, memory: float
-) -> None:
-    """Raise an error about options that need all rows in memory."""
-    needed = [
-        ("--trellises", hasattr(classifier, "estimator")),
-        ("--training", getattr(classifier, "training", "joint") != "local"),
-        ("--learner", getattr(classifier, "learner", "svm") != "svm"),
-        ("--width auto", getattr(classifier, "slice_width", None) == "auto"),
-        ("--checkpoint", getattr(classifier, "checkpoint", None) is not None),
-        ("--prune without --valid", prune is not None and data.X_valid is None),
-    ]
-    from ..fitting_from_disk import memory_to_fit
-
-    enough = math.ceil(memory_to_fit(data.shards) / 2**30 * 10) / 10
-    for option, given in needed:
-        if given:
-            raise ValueError(
-                f"{rows}: {option} needs the rows in memory, which --memory {memory:g} is too "
-                f"little for; omit it, or raise --memory to {enough:g}"
-            )
 
 
 def _fit_in_memory(

@@ -195,7 +195,7 @@ def _from_texts(
     What a term weighs is known only after the last text, and so is which terms are kept. But texts
     are read once: they may come from a pipe.
     """
-    for texts, labels in _batches(rows):
+    for texts, labels in _batches(rows, min(2**20, writer.shard_bytes // 4)):
         counts = features.learn_more(texts)
         writer.add(np.diff(counts.indptr), counts.indices, counts.data, labels)
         report(len(texts))
@@ -207,8 +207,8 @@ def _from_texts(
     return writer.finish(features.n_columns, 0, texts=True)
 
 
-def _batches(rows: Iterator[Row]) -> Iterator[tuple[list[str], list[str]]]:
-    """Texts and labels, about a megabyte of them at a time."""
+def _batches(rows: Iterator[Row], n_characters: int) -> Iterator[tuple[list[str], list[str]]]:
+    """Texts and labels, about so many characters of them at a time."""
     texts: list[str] = []
     labels: list[str] = []
     size = 0
@@ -216,7 +216,7 @@ def _batches(rows: Iterator[Row]) -> Iterator[tuple[list[str], list[str]]]:
         texts.append(text)
         labels.append(label or "")
         size += len(text)
-        if size > 2**20 or len(texts) >= 2**14:
+        if size > n_characters or len(texts) >= 2**14:
             yield texts, labels
             texts, labels, size = [], [], 0
     if texts:

@@ -166,6 +166,16 @@ class TextFeatures:
         matrix.has_canonical_format = True
         return matrix
 
+    def equals(self, other: TextFeatures) -> bool:
+        """Whether texts have the same features."""
+        names = "words", "characters", "hash_size", "n_texts"
+        same = all(_listed(getattr(self, n)) == _listed(getattr(other, n)) for n in names)
+        return (
+            same
+            and self.terms == other.terms
+            and np.array_equal(self.frequencies, other.frequencies)  # type: ignore[arg-type]
+        )
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_finder": None, "_rarity": None}
 
@@ -279,6 +289,10 @@ def checked_texts(X: Any) -> list[str]:
         if not isinstance(text, str):
             raise ValueError(f"X[{row}] must be a text, got {text!r}")
     return texts
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _plain(lengths: Any) -> Lengths | None:
