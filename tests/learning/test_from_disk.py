@@ -188,12 +188,12 @@ def batches(n_batches, seed):
     rng = np.random.default_rng(seed)
     for _ in range(n_batches):
         y = rng.integers(0, 60, 1000)
-        columns = np.exp(rng.random((1000, 80)) * np.log(10_000)).astype(int)
-        columns[:, :4] = 100 + (31 * y[:, None] + 97 * rng.integers(0, 10, (1000, 4))) % 9_000
-        indptr = np.arange(0, columns.size + 1, 80)
+        columns = rng.integers(0, 10_000, (1000, 300))
+        columns[:, :10] = (31 * y[:, None] + 97 * rng.integers(0, 10, (1000, 10))) % 9_000
+        indptr = np.arange(0, columns.size + 1, 300)
         X = sparse.csr_matrix((np.ones(columns.size), columns.ravel(), indptr), (1000, 10_001))
         X.sum_duplicates()
-        X.data[:] = 0.12
+        X.data[:] = 0.06
         yield X, y
 
 def fit(folder, n_batches, memory, limited):
@@ -210,10 +210,10 @@ def fit(folder, n_batches, memory, limited):
     return clf, shards.nbytes, status("VmHWM") - before
 
 folder = Path(sys.argv[1])
-fit(folder / "small", 5, 12_000_000, False)  # everything is imported and compiled
-clf, size, peak = fit(folder / "large", 40, None, True)
+fit(folder / "small", 3, 12_000_000, False)  # everything is imported and compiled
+clf, size, peak = fit(folder / "large", 20, None, True)
 X, y = next(batches(1, 1))
-print(size, peak, clf.score(X, y))
+print(size, peak, (clf.predict(X) == y).mean())
 """
 
 
@@ -228,7 +228,7 @@ def test_a_quarter_of_the_rows_memory_is_enough(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     size, peak, accuracy = map(float, done.stdout.split())
-    assert size > 20e6
+    assert size > 40e6
     assert peak < size / 4
     assert accuracy > 0.8
     assert not list((tmp_path / "large").glob("tmp*"))

@@ -43,8 +43,9 @@ from .training import (
     warn_if_unconverged,
 )
 
-_STATE = 8  # shares of the memory, for the state of one block
-_WHOLE = 8  # for the rows of a block that is trained in memory
+_STATE = 10  # shares of the memory, for the state of one block
+_WHOLE = 2  # for the rows of a block that is trained in memory
+_ROWS = 24  # bytes per non-zero of a block in memory, with copies
 _FINISHED = 16  # for finished blocks: joined, pruned and looked up they take some times as much
 
 
@@ -237,10 +238,10 @@ class _Job:
         n_rows, n_values = int(own.sum()), int(stored.lengths[own].sum(dtype=np.int64))
         n_features = min(n_values, len(stored.features))
         edges = self.trellis.vertex_edges(index, vertex)
-        whole = 16 * n_values <= self.setting.memory / _WHOLE
+        whole = _ROWS * n_values <= self.setting.memory / _WHOLE
         for part in self._parts(edges, n_features, n_rows):
             seed = self._next_seed()
-            n_bytes = self._state_bytes(len(part), n_features, n_rows) + 16 * n_values * whole
+            n_bytes = self._state_bytes(len(part), n_features, n_rows) + _ROWS * n_values * whole
 
             def task(
                 part: IntArray = part, seed: int = seed, n_bytes: float = n_bytes

@@ -218,13 +218,15 @@ class SpilledParts:
 
     def whole(self) -> CSR:
         """All rows."""
-        parts = [self._spilled.read(piece) for piece in self._pieces]
-        lengths = np.concatenate([np.diff(indptr) for indptr, _, _ in parts])
-        return (
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            np.concatenate([indices for _, indices, _ in parts]),
-            np.concatenate([data for _, _, data in parts]),
-        )
+        n_values = sum(n for _, _, n in self._pieces)
+        lengths = np.empty(self.starts[-1], np.int64)
+        indices, data = np.empty(n_values, np.int32), np.empty(n_values, np.float32)
+        first = 0
+        for number, (_, _, n) in enumerate(self._pieces):
+            indptr, indices[first : first + n], data[first : first + n] = self.read(number)
+            lengths[self.starts[number] : self.starts[number + 1]] = np.diff(indptr)
+            first += n
+        return np.concatenate([[0], np.cumsum(lengths)]), indices, data
 
 
 def spill(rows: StoredRows, vertices: npt.NDArray[np.int32], n_vertices: int) -> Spilled:
