@@ -159,7 +159,8 @@ def fit_from_disk(
     model, loss, threshold = settled(estimator, model, trained.before, alike, none, engine.sample)
     sizes = np.bincount(y_encoded, minlength=len(classes))
     model = replace(model, class_sizes=Counts.of(sizes))
-    some = labelled(np.sort(rng.permutation(len(y_encoded))[:SAMPLE]))
+    release_memory()
+    some = labelled(np.sort(rng.permutation(len(y_encoded))[: min(SAMPLE, most)]))
     wrong = model.classify(some.X) != some.y_encoded
     trained.history.training_error.append(float(np.average(wrong, weights=some.sample_weight)))
     return FittedTrellis(model, trained.history, loss, choice.selection, threshold)
