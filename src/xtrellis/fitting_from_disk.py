@@ -9,6 +9,7 @@ classes are alike is told by the sums of their rows, of which the largest entrie
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -132,7 +133,7 @@ def fit_from_disk(
 
     sample = labelled(np.sort(drawn)) if len(drawn) else None
     release_memory()
-    sums = stored.class_sums(y_encoded, ~held_out, len(classes), memory // _SUMS // 8)
+    sums = stored.class_sums(y_encoded, ~held_out, len(classes), int(memory / _SUMS / 8))
     alike = LabelledRows(sums, np.arange(len(classes)), weights, classes)
     empty = alike[np.empty(0, np.int64)]
     none = np.zeros(len(classes), bool)
@@ -152,11 +153,18 @@ def fit_from_disk(
             report,
         )
         trellis, paths = choice.engine.trellis, choice.assignment.path_of_class
-        trained = train_edges_from_disk(trellis, rows, paths, setting)
+        trained, dropped = train_edges_from_disk(trellis, rows, paths, setting)
     model = choice.engine.model(choice.assignment, trained.weights)
     del rows
     release_memory()
     model, loss, threshold = settled(estimator, model, trained.before, alike, none, engine.sample)
+    if dropped > threshold:
+        warnings.warn(
+            f"weights up to {dropped:.2g} were dropped to train in {memory / 1e6:.0f} MB, where "
+            f"only those up to {threshold:.2g} are too small to matter: more memory gives a better "
+            f"model",
+            stacklevel=2,
+        )
     sizes = np.bincount(y_encoded, minlength=len(classes))
     model = replace(model, class_sizes=Counts.of(sizes))
     release_memory()

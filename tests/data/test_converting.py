@@ -72,6 +72,7 @@ def test_rare_terms_are_dropped_and_terms_may_be_hashed(rows, tmp_path, settings
     assert shards.features.equals(expected)
 
 
+@pytest.mark.filterwarnings("ignore:weights up to")
 def test_a_model_of_texts_on_disk_takes_texts(rows, tmp_path):
     texts, labels = rows
     shards = write_shards(io.BytesIO(tsv(*rows)), tmp_path / "rows", shard_bytes=20_000)

@@ -129,12 +129,18 @@ def test_defaults_are_as_accurate_as_in_memory(rows, shards, always_from_disk):
     assert len(on_disk.predict_set(X[:3])) == 3
 
 
+@pytest.mark.filterwarnings("ignore:weights up to")
 def test_threads_change_nothing(shards, always_from_disk):
     one, two = (
         TrellisClassifier(C=1.0, n_jobs=n, random_state=0).fit_shards(shards, memory=2**20)
         for n in (1, 2)
     )
     assert bits(one) == bits(two)
+
+
+def test_weights_dropped_for_lack_of_memory_are_reported(rows, shards):
+    with pytest.warns(UserWarning, match=r"weights up to \S+ were dropped to train in 1 MB, where"):
+        exact().fit_shards(shards, memory=10**6)
 
 
 def test_classes_have_weights(rows, shards, always_from_disk):

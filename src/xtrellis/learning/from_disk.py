@@ -46,7 +46,7 @@ from .training import (
 _STATE = 10  # shares of the memory, for the state of one block
 _WHOLE = 2  # for the rows of a block that is trained in memory
 _ROWS = 24  # bytes per non-zero of a block in memory, with copies
-_FINISHED = 16  # for finished blocks: joined, pruned and looked up they take some times as much
+_FINISHED = 12  # for finished blocks: joined, pruned and looked up they take some times as much
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +84,17 @@ class Setting:
 
 def train_edges_from_disk(
     trellis: Trellis, rows: DiskRows, path_of_class: IntArray, setting: Setting
-) -> TrainedEdges:
+) -> tuple[TrainedEdges, float]:
     """Train every edge of a trellis locally, as :func:`~.training.train_edges` does in memory.
 
+    Also the size up to which weights were dropped because they would have taken too much memory.
     Only for the SVM: its optimum does not depend on the order in which rows are visited.
     """
     job = _Job(trellis, rows, path_of_class, setting)
     job.train_source()
     for index in range(trellis.n_slices):
         job.train_slice(index)
-    return job.trained()
+    return job.trained(), max(job.after.threshold, job.before.threshold)
 
 
 # ---------------------------------------------------------------------- memory
@@ -125,8 +126,8 @@ class Room:
 class FinishedBlocks:
     """Finished blocks that never take more than some bytes together.
 
-    When they would, the smallest weights of all blocks are dropped until half of that is left. (The
-    threshold that held-out rows choose is larger, as a rule.)
+    When they would, the smallest weights of all blocks are dropped until three quarters of that are
+    left. (Held-out rows choose a threshold later on, which may be larger.)
     """
 
     most_bytes: float
@@ -140,7 +141,7 @@ class FinishedBlocks:
         if n_bytes <= self.most_bytes:
             return
         sizes = np.abs(np.concatenate([each.values for each in self.blocks]))
-        self.threshold = float(np.quantile(sizes, 1 - self.most_bytes / 2 / n_bytes))
+        self.threshold = float(np.quantile(sizes, 1 - 0.75 * self.most_bytes / n_bytes))
         self.blocks = [each.above(self.threshold) for each in self.blocks]
 
 
