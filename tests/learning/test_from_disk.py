@@ -16,9 +16,7 @@ from samples import topics
 from xtrellis import TrellisClassifier, fitting_from_disk
 from xtrellis.data import DataError, write_shards
 from xtrellis.learning import LinearSVM, from_disk, stored_rows
-from xtrellis.learning.from_disk import FinishedBlocks
 from xtrellis.learning.stored_rows import spill, survey
-from xtrellis.model.finished_block import finish_block
 
 
 @pytest.fixture(scope="module")
@@ -161,19 +159,6 @@ def test_what_is_not_solved_is_said(shards, always_from_disk):
     clf = TrellisClassifier(C=1000.0, epochs=1, calibration=0.0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="after 1 epochs before it converged"):
         clf.fit_shards(shards, memory=2**26)
-
-
-def test_finished_blocks_stay_within_their_memory():
-    rng = np.random.default_rng(0)
-    kept = FinishedBlocks(20_000)
-    for first in range(0, 40, 4):
-        weights = rng.standard_normal((300, 4)).astype(np.float32)
-        block = finish_block(np.arange(first, first + 4), np.arange(300), weights, np.zeros(4))
-        kept.add(block)
-        assert sum(each.nbytes for each in kept.blocks) <= 20_000
-    assert len(kept.blocks) == 10
-    assert kept.threshold > 1
-    assert all((np.abs(each.values) > kept.threshold).all() for each in kept.blocks)
 
 
 # ---------------------------------------------------------------------- memory

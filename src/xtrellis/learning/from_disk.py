@@ -12,10 +12,8 @@ What is in memory at a time: one shard, the state of the blocks under way, finis
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +27,7 @@ from ..model.weights import EdgeWeights
 from .blocks import BlockResult, Plan, edge_parts
 from .learners import LinearSVM
 from .learners.streamed_svm import Parts, StreamedBlock, StreamedSVM
+from .room import FinishedBlocks, Room
 from .rows import TrainingRows
 from .stored_rows import SpilledParts, StoredRows, spill
 from .training import (
@@ -95,54 +94,6 @@ def train_edges_from_disk(
     for index in range(trellis.n_slices):
         job.train_slice(index)
     return job.trained(), max(job.after.threshold, job.before.threshold)
-
-
-# ---------------------------------------------------------------------- memory
-
-
-class Room:
-    """Memory that threads share: who needs more than is left waits."""
-
-    def __init__(self, size: float) -> None:
-        self.size, self._free = size, size
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def taken(self, n_bytes: float) -> Iterator[None]:
-        """Hold so many bytes, or all there are."""
-        n_bytes = min(n_bytes, self.size)
-        with self._changed:
-            self._changed.wait_for(lambda: self._free >= n_bytes)
-            self._free -= n_bytes
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._free += n_bytes
-                self._changed.notify_all()
-
-
-@dataclass
-class FinishedBlocks:
-    """Finished blocks that never take more than some bytes together.
-
-    When they would, the smallest weights of all blocks are dropped until three quarters of that are
-    left. (Held-out rows choose a threshold later on, which may be larger.)
-    """
-
-    most_bytes: float
-    blocks: list[FinishedBlock] = field(default_factory=list)
-    threshold: float = 0.0
-
-    def add(self, block: FinishedBlock) -> None:
-        """Keep one more."""
-        self.blocks.append(block.above(self.threshold))
-        n_bytes = sum(each.nbytes for each in self.blocks)
-        if n_bytes <= self.most_bytes:
-            return
-        sizes = np.abs(np.concatenate([each.values for each in self.blocks]))
-        self.threshold = float(np.quantile(sizes, 1 - 0.75 * self.most_bytes / n_bytes))
-        self.blocks = [each.above(self.threshold) for each in self.blocks]
 
 
 # ---------------------------------------------------------------------- blocks
