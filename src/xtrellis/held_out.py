@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _TEMPERATURE_SAMPLE = 1_000  # of them, where the margins of all edges are needed
 _FLOOR = 0.01  # of a block's largest weight: where a threshold is found later, it is higher
 _PRUNING_LOSS = 0.001  # accuracy on held-out rows that the automatic threshold may cost
+_PRUNING_SAMPLE = 2_500  # of them, which are classified at each threshold that is tried
 
 
 # ---------------------------------------------------------------------- a model to judge
@@ -91,14 +92,11 @@ def calibrated(
         rank = np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
         fitted: Any = fit_best_paths(costs, rank, data.sample_weight, model.n_classes)
     else:
-        # Evenly from all rows: they may be in the order of their classes.
-        n_some = min(len(paths), _TEMPERATURE_SAMPLE)
-        spread = np.linspace(0, len(paths) - 1, n_some).astype(np.int64)
-        some = data[spread]
+        some = _evenly(data, _TEMPERATURE_SAMPLE)
         temperature = calibration.fit_temperature(
             trellis,
             model.margins(some.X),
-            paths[spread],
+            model.assignment.path_of_class[some.y_encoded],
             some.sample_weight,
             model.loss,
             estimator.n_jobs,
@@ -108,6 +106,12 @@ def calibrated(
     if not measure_held_out_loss:
         return model, float("nan")
     return model, model.log_loss(data.X, data.y_encoded, data.sample_weight)
+
+
+def _evenly(data: LabelledRows, n: int) -> LabelledRows:
+    """At most n of the rows, evenly from all: they may be in the order of their classes."""
+    n_rows = len(data.y_encoded)
+    return data if n_rows <= n else data[np.linspace(0, n_rows - 1, n).astype(np.int64)]
 
 
 def with_fitted_loss(
@@ -154,6 +158,7 @@ def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None
     """
     if len(data.y_encoded) * _PRUNING_LOSS < 1:
         return 0.0  # so few rows cannot show so small a loss
+    data = _evenly(data, _PRUNING_SAMPLE)
     truth = data.y_encoded[:, np.newaxis]
     share = data.sample_weight / data.sample_weight.sum()
     k = min(5, model.n_classes)
@@ -163,13 +168,15 @@ def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None
         hits = best == truth
         return np.array([share @ hits[:, 0], share @ hits.any(axis=1)])
 
-    full = accuracies([model.weights])
+    full: list[FloatArray] = []
+
+    def change(weights: list[EdgeWeights]) -> float:
+        found = accuracies(weights)
+        full.append(found)  # the first ones are those of all weights
+        return float((found - full[0]).min())
+
     threshold, _ = find_threshold(
-        [model.weights],
-        lambda weights: float((accuracies(weights) - full).min()),
-        _PRUNING_LOSS,
-        n_steps=6,
-        least_share=0.01,
+        [model.weights], change, _PRUNING_LOSS, n_steps=6, least_share=0.01
     )
     return threshold
 
