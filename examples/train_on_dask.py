@@ -35,7 +35,7 @@ def main():
     X, y = X[some], labels[some]
     settings = {"C": 1.0, "random_state": 0}
 
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     with cluster, Client(cluster) as client:
         rows, classes = in_partitions(X, y, n_parts=4)
         clf = DaskTrellisClassifier(client=client, **settings).fit(rows, classes)

@@ -11,7 +11,7 @@ made partition by partition, where the partitions are.
 >>> from xtrellis.dask import DaskTrellisClassifier
 >>> X, y = load_digits(return_X_y=True)
 >>> X, y = da.from_array(X / 16, chunks=(500, -1)), da.from_array(y, chunks=500)
->>> with Client(processes=False, dashboard_address=None) as client:
+>>> with Client(processes=False, dashboard_address=":0") as client:
 ...     clf = DaskTrellisClassifier(client=client, random_state=0).fit(X, y)
 ...     clf.score(X, y) > 0.9
 True

@@ -186,7 +186,7 @@ def test_a_cluster_keeps_blocks_too(rows, stopped):
     model, folder = stopped
     model.learner = FragileSVM()
     with (
-        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None),
+        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"),
         joblib.parallel_config(backend="dask"),
     ):
         found = bits(model.fit(*rows))
