@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 ENOUGH = 100  # held-out rows; with fewer, differences between settings are chance
 _MANY_ROWS = 10_000  # settings are tried on at most so many rows,
 _MANY_VALUES = 500_000  # with at most so many values
+_SHARES = 2  # times as many rows are held out of a sample: they judge more reliably
 
 
 def assign_paths(
@@ -159,7 +160,8 @@ class Engine:
             rows, y_encoded=new_number[rows.y_encoded], classes=self.data.classes[classes]
         )
         rng = np.random.RandomState(self.seed)
-        held_out = hold_out_rows(rows.y_encoded, self.estimator.calibration, rng, rows.may_hold_out)
+        share = min(_SHARES * self.estimator.calibration, 0.5)
+        held_out = hold_out_rows(rows.y_encoded, share, rng, rows.may_hold_out)
         trellis = Trellis(len(classes), default_slice_width(len(classes)))
         if self.estimator.slice_width is not None:
             trellis = Trellis(len(classes), min(self.trellis.slice_width, len(classes)))
