@@ -44,7 +44,7 @@ def constants(name: str) -> None:
     results = [train_block(rows, plan, learner, learner.epochs, 0, 0.01) for plan in plans]
     seconds = time.perf_counter() - start
     work = sum(plan.work for plan in plans)
-    passes = sum(len(r.losses) * p.work for r, p in zip(results, plans)) / work
+    epochs = sum(len(r.losses) * p.work for r, p in zip(results, plans)) / work
     at_source = [(p, r) for p, r in zip(plans, results) if p.vertex == (-1, 0)]
     largest = max(plan.work for plan in plans)
     finished = sum(result.finished.nbytes for result in results)
@@ -55,7 +55,7 @@ def constants(name: str) -> None:
         f"{sum(p.work for p, _ in at_source) / work:.0%} of them at the source, "
         f"{largest / work:.0%} in the largest block\n"
         f"  training: {seconds:.2f} s, {1e9 * seconds / work:.2f} ns per non-zero and edge, "
-        f"{passes:.1f} passes\n"
+        f"{epochs:.1f} epochs of three passes\n"
         f"  rows: {sys.getsizeof(rows) / X.nnz:.1f} bytes per non-zero, "
         f"{sys.getsizeof(rows) / 1e6:.1f} MB\n"
         f"  finished blocks: {finished / 1e6:.2f} MB, {finished / len(plans) / 1e3:.1f} kB each, "
