@@ -117,8 +117,8 @@ class LinearSVM(Learner):
 
     def step(self, block: Block, state: SVMState, order: IntArray) -> float:
         """A round of coordinate descent; when that is over, Newton steps for what is left."""
-        if len(order) != state.n_rows:
-            state.restart(block, len(order))
+        if (len(order), self.tolerance) != (state.n_rows, state.tolerance):
+            state.restart(block, len(order), self.tolerance)
         if (state.gaps[state.edges] > self.tolerance).any():
             self._descend(block, state, order)
         else:
@@ -183,7 +183,7 @@ class LinearSVM(Learner):
             data,
             rows,
             n_passes,
-            rows[0],  # seed: rows come in another order in each round
+            rows[0] if len(rows) else 0,  # seed: rows come in another order in each round
             state.targets[own],
             state.costs[own],
             state.norms[own],

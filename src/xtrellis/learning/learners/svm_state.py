@@ -71,7 +71,9 @@ class SVMState:
     moves : ndarray of float32, shape (n_rows,)
         Largest gradient of each row when last visited.
     n_rounds, n_newton, n_rows : int
-        Rounds of descent, and of Newton's method, since the rows changed; the number of rows.
+        Rounds of descent, and of Newton's method, since the last restart; the number of rows.
+    tolerance : float
+        What "solved" means for these rows: a gap of at most so much.
     """
 
     costs: Float32Array
@@ -89,19 +91,21 @@ class SVMState:
     n_rounds: int = 0
     n_newton: int = 0
     n_rows: int = 0
+    tolerance: float = 0.0
 
     @property
     def edges(self) -> IntArray:
         """Edges in coordinate descent."""
         return self.active.edges
 
-    def restart(self, block: Block, n_rows: int) -> None:
-        """Go on from these weights with other rows: nothing is solved any more."""
+    def restart(self, block: Block, n_rows: int, tolerance: float) -> None:
+        """Go on from these weights with other rows, or more precisely: nothing is solved yet."""
         self.active = Columns.together([self.active, *self.resting])
         self.resting = []
         self.renumber(block)
         self.gaps[:] = self.earlier[:] = np.inf
-        self.n_rounds, self.n_rows, self.n_newton = 0, n_rows, 0
+        self.n_rounds, self.n_newton = 0, 0
+        self.n_rows, self.tolerance = n_rows, tolerance
 
     def renumber(self, block: Block) -> None:
         """Targets as numbers of the edges in coordinate descent."""
