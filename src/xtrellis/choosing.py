@@ -20,7 +20,7 @@ from .graph.assignment import (
 )
 from .graph.similarity import Order
 from .graph.trellis import Trellis
-from .held_out import calibrated, floor_of, uncalibrated, with_fitted_loss
+from .held_out import calibrated, floor_of, uncalibrated
 from .learning.learners import Learner, LinearSVM
 from .learning.rows import TrainingRows, hold_out_rows, prepare_rows
 from .learning.training import Report, TrainedEdges, train_before, train_edges
@@ -337,6 +337,5 @@ def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -
     assert isinstance(engine.learner, LinearSVM)
     learner = replace(engine.learner, C=C)
     weights = engine.train_before(engine.rows(assignment), learner)
-    model = with_fitted_loss(engine.estimator, engine.model(assignment, weights), engine.sample)
-    model, _ = calibrated(engine.estimator, model, engine.sample)
+    model = calibrated(engine.estimator, engine.model(assignment, weights), engine.sample)
     return Candidate(engine, model, learner, trial_of(order, C, model, engine.sample))

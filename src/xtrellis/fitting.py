@@ -9,6 +9,7 @@ estimator: its parameters are read, and a new :class:`FittedTrellis` is returned
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,19 +34,20 @@ from ._checks import (
     weighted,
 )
 from ._progress import training_progress
-from .choosing import Engine, assign_paths, choose_settings
+from .choosing import Choice, Engine, assign_paths, choose_settings
 from .decoding.losses import get_loss
 from .graph.trellis import Trellis
 from .held_out import (
+    Fold,
+    Judged,
     calibrated,
     code_of,
     decodes_automatically,
     prunes_automatically,
+    sets_calibrated_on,
     settled,
     stored,
     uncalibrated,
-    with_fitted_loss,
-    with_sets,
 )
 from .learning.learners import Learner, SklearnLearner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 2_000  # training rows that the training error is measured on
 HELD_OUT_SAMPLE = 5_000  # held-out rows, at most, that losses and thresholds are fitted on
+ENOUGH_JUDGED = 2_000  # with fewer held-out rows, others are held out as well, in turn
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,11 +287,38 @@ def _train_and_calibrate(
         rows = engine.rows(choice.assignment, outside)
         trained = engine.train(rows, choice.learner, report)
     before = trained.before if before is None else before
+    folds = []
+    if before is not None:
+        folds.append(Fold(engine.model(choice.assignment, before), held_out, sample))
+    folds += _more_folds(choice, folds, rng)
     model = engine.model(choice.assignment, trained.weights)
-    model, loss, threshold = settled(
-        estimator, model, before, data, held_out, sample, measure_held_out_loss
-    )
+    model, loss, threshold = settled(estimator, model, data, folds, measure_held_out_loss)
     return FittedTrellis(model, trained.history, loss, choice.selection, threshold)
+
+
+def _more_folds(
+    choice: Choice, folds: Sequence[Fold], rng: np.random.RandomState
+) -> Iterator[Fold]:
+    """Further rows, held out in turn, until there are enough to be sure of what they say."""
+    engine, data = choice.engine, choice.engine.data
+    if not folds or engine.estimator.training != "local":
+        return
+    share = engine.estimator.calibration
+    n_judged, held_out = len(folds[0].sample.y_encoded), folds[0].held_out
+    may_hold_out = np.ones_like(held_out) if data.may_hold_out is None else data.may_hold_out
+    for _ in range(int(1 / share) - 1):
+        if n_judged >= ENOUGH_JUDGED:
+            return
+        may_hold_out = may_hold_out & ~held_out
+        held_out = hold_out_rows(data.y_encoded, share, rng, may_hold_out)
+        if not held_out.any():
+            return
+        fold = replace(engine, held_out=held_out, assignments={})
+        order = engine.orders[0] if choice.selection is None else choice.selection.order
+        assignment = fold.assignment(order)
+        weights = fold.train_before(fold.rows(assignment), choice.learner)
+        yield Fold(fold.model(assignment, weights), held_out, data[held_out])
+        n_judged += int(held_out.sum())
 
 
 def _train_by_epochs(
@@ -327,8 +357,9 @@ def _train_by_epochs(
         model = uncalibrated(estimator, data.classes, trellis, assignment, weights)
         held_out_loss = float("nan")
         if estimator.calibration:
-            model = with_fitted_loss(estimator, model, outside)
-            model, held_out_loss = calibrated(estimator, model, outside, measure_held_out_loss)
+            model = calibrated(estimator, model, outside)
+        if estimator.calibration and measure_held_out_loss:
+            held_out_loss = model.log_loss(outside.X, outside.y_encoded, outside.sample_weight)
         right = model.classify(outside.X, estimator.n_jobs) == outside.y_encoded
         accuracies.append(float(np.average(right, weights=outside.sample_weight)))
         if report is not None:
@@ -341,7 +372,10 @@ def _train_by_epochs(
     with training_progress(estimator.verbose) as report:
         losses, seconds = run_epochs(blocks.step, n_epochs, partial(stop, report=report))
     history = History(losses, seconds, validation_accuracy=accuracies)
-    model = with_sets(best[0], outside, estimator.n_jobs) if estimator.calibration else best[0]
+    model = best[0]
+    if estimator.calibration:
+        judged = [Judged(model, outside)]
+        model = replace(model, conformal=sets_calibrated_on(judged, estimator.n_jobs))
     return FittedTrellis(model, history, best[1])
 
 

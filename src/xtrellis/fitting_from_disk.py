@@ -30,7 +30,7 @@ from .fitting import (
     check_settings,
     trellis_for,
 )
-from .held_out import floor_of, settled
+from .held_out import Fold, floor_of, settled
 from .learning.from_disk import DiskRows, Setting, train_edges_from_disk
 from .learning.learners import Learner, LinearSVM
 from .learning.rows import hold_out_rows
@@ -157,7 +157,11 @@ def fit_from_disk(
     model = choice.engine.model(choice.assignment, trained.weights)
     del rows
     release_memory()
-    model, loss, threshold = settled(estimator, model, trained.before, alike, none, engine.sample)
+    folds = []
+    if trained.before is not None:
+        before = choice.engine.model(choice.assignment, trained.before)
+        folds.append(Fold(before, none, engine.sample))
+    model, loss, threshold = settled(estimator, model, alike, folds)
     if dropped > threshold:
         warnings.warn(
             f"weights up to {dropped:.2g} were dropped to train in {memory / 1e6:.0f} MB, where "

@@ -7,18 +7,20 @@ are trained on all rows and take over what was found.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from . import sets
-from ._arrays import FloatArray
+from ._arrays import Float32Array, FloatArray, IntArray
 from .decoding import calibration
 from .decoding.confidence import N_BEST, BestPaths, fit_best_paths
+from .decoding.conformal import Conformal, conformal_of
 from .decoding.losses import DecodingLoss, get_loss
-from .decoding.reranking import N_RERANKED, centroids_of, choose_strength
+from .decoding.reranking import N_RERANKED, Centroids, centroids_of, choose_strength
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
@@ -72,64 +74,87 @@ def uncalibrated(
 # ---------------------------------------------------------------------- losses and calibration
 
 
-def calibrated(
-    estimator: TrellisClassifier,
-    model: TrellisModel,
-    data: LabelledRows,
-    measure_held_out_loss: bool = False,
-) -> tuple[TrellisModel, float]:
-    """The model with a calibration fitted on rows that its weights were trained without.
+class Judged(NamedTuple):
+    """A model, and rows that its weights were trained without.
 
-    Its loss is fitted before, by :func:`with_fitted_loss`. Also the mean of -log2 p(true class) on
-    these rows, if wanted.
+    Models of the same graph are judged together, each by its own rows: where a tenth of the rows is
+    too few to be sure of anything, several tenths are held out in turn.
     """
-    if len(data.y_encoded) == 0:
-        return model, float("nan")
-    paths, trellis = model.assignment.path_of_class[data.y_encoded], model.trellis
-    if model.is_lazy:
-        best, costs, _ = model.ranked(data.X, min(N_BEST, model.n_classes))
-        hits = best == paths[:, np.newaxis]
-        rank = np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
-        fitted: Any = fit_best_paths(costs, rank, data.sample_weight, model.n_classes)
-    else:
-        some = _evenly(data, _TEMPERATURE_SAMPLE)
-        temperature = calibration.fit_temperature(
-            trellis,
-            model.margins(some.X),
-            model.assignment.path_of_class[some.y_encoded],
-            some.sample_weight,
-            model.loss,
-            estimator.n_jobs,
+
+    model: TrellisModel
+    rows: LabelledRows
+
+
+def calibrated(
+    estimator: TrellisClassifier, model: TrellisModel, rows: LabelledRows
+) -> TrellisModel:
+    """The model with a loss and a calibration fitted on rows its weights were trained without."""
+    if len(rows.y_encoded) == 0:
+        return model
+    model = replace(model, loss=fitted_loss(estimator, [Judged(model, rows)]))
+    return replace(model, calibration=fitted_calibration(estimator, [Judged(model, rows)]))
+
+
+def fitted_loss(estimator: TrellisClassifier, judged: Sequence[Judged]) -> DecodingLoss:
+    """The softmax that suits the weights best, if the loss is left to us."""
+    first = judged[0].model
+    if first.code != "local" or not decodes_automatically(estimator):
+        return first.loss
+    evidence = [
+        calibration.Evidence(
+            model.weights,
+            rows.X,
+            model.assignment.path_of_class[rows.y_encoded],
+            rows.sample_weight,
         )
-        fitted = calibration.Tempered(model.loss, temperature)
-    model = replace(model, calibration=fitted)
-    if not measure_held_out_loss:
-        return model, float("nan")
-    return model, model.log_loss(data.X, data.y_encoded, data.sample_weight)
+        for model, rows in judged
+    ]
+    return calibration.fit_softmax(first.trellis, evidence, estimator.n_jobs)
+
+
+def fitted_calibration(
+    estimator: TrellisClassifier, judged: Sequence[Judged]
+) -> BestPaths | calibration.Tempered:
+    """Calibration under which the models are as often right as they claim."""
+    first = judged[0].model
+    if not first.is_lazy:
+        return _fitted_temperature(estimator, *judged[0])
+    found = [_ranks(model, rows) for model, rows in judged]
+    costs, rank = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return fit_best_paths(costs, rank, _weights(judged), first.n_classes)
+
+
+def _ranks(model: TrellisModel, rows: LabelledRows) -> tuple[FloatArray, IntArray]:
+    """Costs of the five best paths, and the place of the true one among them, or -1."""
+    best, costs, _ = model.ranked(rows.X, min(N_BEST, model.n_classes))
+    hits = best == model.assignment.path_of_class[rows.y_encoded][:, np.newaxis]
+    return costs, np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
+
+
+def _fitted_temperature(
+    estimator: TrellisClassifier, model: TrellisModel, rows: LabelledRows
+) -> calibration.Tempered:
+    some = _evenly(rows, _TEMPERATURE_SAMPLE)
+    temperature = calibration.fit_temperature(
+        model.trellis,
+        model.margins(some.X),
+        model.assignment.path_of_class[some.y_encoded],
+        some.sample_weight,
+        model.loss,
+        estimator.n_jobs,
+    )
+    return calibration.Tempered(model.loss, temperature)
+
+
+def _weights(judged: Sequence[Judged]) -> Float32Array:
+    """How much the rows count that the models are judged by."""
+    return np.concatenate([rows.sample_weight for _, rows in judged])
 
 
 def _evenly(data: LabelledRows, n: int) -> LabelledRows:
     """At most n of the rows, evenly from all: they may be in the order of their classes."""
     n_rows = len(data.y_encoded)
     return data if n_rows <= n else data[np.linspace(0, n_rows - 1, n).astype(np.int64)]
-
-
-def with_fitted_loss(
-    estimator: TrellisClassifier, model: TrellisModel, data: LabelledRows
-) -> TrellisModel:
-    """The model with the softmax that suits its weights best, if the loss is left to us."""
-    if model.code != "local" or not decodes_automatically(estimator):
-        return model
-    paths = model.assignment.path_of_class[data.y_encoded]
-    rows = model.weights, data.X, paths, data.sample_weight
-    return replace(model, loss=calibration.fit_softmax(model.trellis, *rows, estimator.n_jobs))
-
-
-def with_sets(model: TrellisModel, data: LabelledRows, n_jobs: int | None = None) -> TrellisModel:
-    """The model with sets of classes calibrated on rows that its weights were trained without."""
-    if len(data.y_encoded) == 0:
-        return model
-    return sets.with_sets(model, data.X, data.y_encoded, data.sample_weight, n_jobs)
 
 
 # ---------------------------------------------------------------------- small weights
@@ -150,23 +175,31 @@ def stored(estimator: TrellisClassifier, weights: EdgeWeights) -> EdgeWeights:
     return weights.rounded() if estimator.weight_bits == 8 else weights
 
 
-def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None) -> float:
+def choose_threshold(judged: Sequence[Judged], n_jobs: int | None) -> float:
     """Largest threshold that costs these rows next to nothing.
 
     At most a tenth of a point of accuracy, and as much of top-5 accuracy: predictions alone would
     not show that the classes behind the best one had become noise.
     """
-    if len(data.y_encoded) * _PRUNING_LOSS < 1:
+    n_rows = sum(len(rows.y_encoded) for _, rows in judged)
+    if n_rows * _PRUNING_LOSS < 1:
         return 0.0  # so few rows cannot show so small a loss
-    data = _evenly(data, _PRUNING_SAMPLE)
-    truth = data.y_encoded[:, np.newaxis]
-    share = data.sample_weight / data.sample_weight.sum()
-    k = min(5, model.n_classes)
+    share = min(1.0, _PRUNING_SAMPLE / n_rows)
+    judged = [
+        Judged(model, _evenly(rows, int(share * len(rows.y_encoded)))) for model, rows in judged
+    ]
+    shares = _weights(judged) / _weights(judged).sum()
+    k = min(5, judged[0].model.n_classes)
+
+    def hits(model: TrellisModel, rows: LabelledRows, weights: EdgeWeights) -> FloatArray:
+        best = replace(model, weights=weights).best_classes(rows.X, k, n_jobs)
+        return np.asarray(best == rows.y_encoded[:, np.newaxis])
 
     def accuracies(weights: list[EdgeWeights]) -> FloatArray:
-        best = replace(model, weights=weights[0]).best_classes(data.X, k, n_jobs)
-        hits = best == truth
-        return np.array([share @ hits[:, 0], share @ hits.any(axis=1)])
+        found = np.concatenate(
+            [hits(*each, left) for each, left in zip(judged, weights, strict=True)]
+        )
+        return np.array([shares @ found[:, 0], shares @ found.any(axis=1)])
 
     full: list[FloatArray] = []
 
@@ -176,7 +209,7 @@ def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None
         return float((found - full[0]).min())
 
     threshold, _ = find_threshold(
-        [model.weights], change, _PRUNING_LOSS, n_steps=6, least_share=0.01
+        [model.weights for model, _ in judged], change, _PRUNING_LOSS, n_steps=6, least_share=0.01
     )
     return threshold
 
@@ -185,55 +218,109 @@ def choose_threshold(model: TrellisModel, data: LabelledRows, n_jobs: int | None
 
 
 def with_centroids(
-    estimator: TrellisClassifier, model: TrellisModel, inside: LabelledRows, sample: LabelledRows
-) -> TrellisModel:
-    """The model with centroids of the rows it was trained on, if they help the held-out ones."""
-    if estimator.rerank == 0 or not model.is_lazy:
-        return model
-    centroids = centroids_of(inside.X, inside.y_encoded, model.n_classes)
-    if estimator.rerank != "auto":
-        return replace(model, centroids=replace(centroids, strength=float(estimator.rerank)))
-    paths, costs, _ = model.k_best(sample.X, min(N_RERANKED, model.n_classes))
+    estimator: TrellisClassifier, judged: Sequence[Judged], inside: Sequence[LabelledRows]
+) -> list[Judged]:
+    """The models with centroids of the rows they were trained on, if these help the others."""
+    if estimator.rerank == 0 or not judged[0].model.is_lazy:
+        return list(judged)
+    centroids = [
+        centroids_of(rows.X, rows.y_encoded, each.model.n_classes)
+        for each, rows in zip(judged, inside, strict=True)
+    ]
+    if estimator.rerank == "auto":
+        found = [_cosines(*each, own) for each, own in zip(judged, centroids, strict=True)]
+        costs, cosines, hits = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        strength = choose_strength(costs, cosines, hits, _weights(judged))
+    else:
+        strength = float(estimator.rerank)
+    if not strength:
+        return list(judged)
+    return [
+        Judged(replace(model, centroids=replace(own, strength=strength)), rows)
+        for (model, rows), own in zip(judged, centroids, strict=True)
+    ]
+
+
+def _cosines(
+    model: TrellisModel, rows: LabelledRows, centroids: Centroids
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+    """Of the best paths of rows: their costs, their classes' cosines, and which is the true one."""
+    paths, costs, _ = model.k_best(rows.X, min(N_RERANKED, model.n_classes))
     classes = model.assignment.class_of_path[paths]
-    hits = classes == sample.y_encoded[:, np.newaxis]
-    cosines = centroids.cosines(sample.X, classes)
-    strength = choose_strength(costs, cosines, hits, sample.sample_weight)
-    return replace(model, centroids=replace(centroids, strength=strength)) if strength else model
+    return costs, centroids.cosines(rows.X, classes), classes == rows.y_encoded[:, np.newaxis]
 
 
 # ---------------------------------------------------------------------- all of it
 
 
+class Fold(NamedTuple):
+    """A model that was trained without some of the rows, which rows, and a sample of them."""
+
+    model: TrellisModel
+    held_out: npt.NDArray[np.bool_]
+    sample: LabelledRows
+
+
 def settled(
     estimator: TrellisClassifier,
     model: TrellisModel,
-    before: EdgeWeights | None,
     data: LabelledRows,
-    held_out: npt.NDArray[np.bool_],
-    sample: LabelledRows,
+    folds: Sequence[Fold],
     measure_held_out_loss: bool = False,
 ) -> tuple[TrellisModel, float, float]:
-    """A model trained on all rows with what a sample of held-out rows says of its weights before.
+    """A model trained on all rows, with what held-out rows say of weights trained without them.
 
-    Also the loss on these, as :func:`calibrated` measures it, and the pruning threshold. Without
-    weights ``before`` nothing is judged. Centroids are those of ``data``.
+    Also the mean of -log2 p(true class) on these rows, if wanted, and the pruning threshold.
+    Without folds nothing is judged. Centroids are those of ``data``.
     """
     threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
     loss = float("nan")
-    if before is not None:
-        judged = replace(model, weights=before.above(threshold))
+    if folds:
+        judged = [
+            Judged(replace(fold.model, weights=fold.model.weights.above(threshold)), fold.sample)
+            for fold in folds
+        ]
         if prunes_automatically(estimator):
-            judged = with_fitted_loss(estimator, judged, sample)
-            threshold = choose_threshold(judged, sample, estimator.n_jobs)
-            judged = replace(judged, weights=judged.weights.above(threshold))
-        judged = with_fitted_loss(estimator, judged, sample)
-        judged = with_centroids(estimator, judged, data[~held_out], sample)
-        judged, loss = calibrated(estimator, judged, sample, measure_held_out_loss)
-        sets = with_sets(judged, sample, estimator.n_jobs).conformal
-        model = replace(model, loss=judged.loss, calibration=judged.calibration, conformal=sets)
-        if judged.centroids is not None:
+            judged = _with_loss(estimator, judged)
+            threshold = choose_threshold(judged, estimator.n_jobs)
+            judged = [
+                Judged(replace(each, weights=each.weights.above(threshold)), rows)
+                for each, rows in judged
+            ]
+        judged = _with_loss(estimator, judged)
+        judged = with_centroids(estimator, judged, [data[~fold.held_out] for fold in folds])
+        fitted = fitted_calibration(estimator, judged)
+        judged = [Judged(replace(each, calibration=fitted), rows) for each, rows in judged]
+        if measure_held_out_loss:
+            loss = _log_loss(judged)
+        model = replace(
+            model,
+            loss=judged[0].model.loss,
+            calibration=fitted,
+            conformal=sets_calibrated_on(judged, estimator.n_jobs),
+        )
+        if (of_fold := judged[0].model.centroids) is not None:
             centroids = centroids_of(data.X, data.y_encoded, model.n_classes)
-            centroids = replace(centroids, strength=judged.centroids.strength)
-            model = replace(model, centroids=centroids)
+            model = replace(model, centroids=replace(centroids, strength=of_fold.strength))
     weights = stored(estimator, model.weights.above(threshold))
     return replace(model, weights=weights), loss, threshold
+
+
+def _with_loss(estimator: TrellisClassifier, judged: Sequence[Judged]) -> list[Judged]:
+    loss = fitted_loss(estimator, judged)
+    return [Judged(replace(model, loss=loss), rows) for model, rows in judged]
+
+
+def _log_loss(judged: Sequence[Judged]) -> float:
+    losses = [model.log_loss(rows.X, rows.y_encoded, rows.sample_weight) for model, rows in judged]
+    return float(np.average(losses, weights=[rows.sample_weight.sum() for _, rows in judged]))
+
+
+def sets_calibrated_on(judged: Sequence[Judged], n_jobs: int | None = None) -> Conformal | None:
+    """Which sets of classes contain the true class of these rows as often as asked."""
+    scores = [
+        sets.scores_of_truth(model, rows.X, rows.y_encoded, rows.sample_weight, n_jobs)
+        for model, rows in judged
+    ]
+    of_rows, weights = (np.concatenate(parts) for parts in zip(*scores, strict=True))
+    return conformal_of(of_rows, weights)

@@ -24,7 +24,7 @@ from .decoding.losses import get_loss
 from .fitting import LabelledRows, class_sizes, labelled_rows
 from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
-from .held_out import with_sets
+from .held_out import Judged, sets_calibrated_on
 from .learning.greedy import GreedyAssignment
 from .learning.rows import hold_out_rows, shuffled_rows, visiting_order
 from .learning.training import History, Report, run_epochs
@@ -112,7 +112,8 @@ class LTLSClassifier(TrellisPredictor):
                 probability_loss,
             )
             probability_loss = calibration.Tempered(probability_loss.loss, temperature)
-            sets = with_sets(replace(model, calibration=probability_loss), outside).conformal
+            judged = Judged(replace(model, calibration=probability_loss), outside)
+            sets = sets_calibrated_on([judged])
         model, history = self._train(data, probability_loss, rng)
         return replace(model, conformal=sets, class_sizes=class_sizes(data)), history
 

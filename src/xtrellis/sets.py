@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Float64Array, IntArray, canonical_csr
+from ._arrays import Float64Array, FloatArray, IntArray, canonical_csr
 from ._threads import in_threads, thread_count
 from .decoding.calibration import path_costs
 from .decoding.confidence import N_BEST, BestPaths
@@ -41,16 +41,25 @@ def with_sets(
     model: TrellisModel, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
 ) -> TrellisModel:
     """The model with its sets calibrated on rows that the weights were not trained on."""
+    scores, weights = scores_of_truth(model, X, y_encoded, sample_weight, n_jobs)
+    return replace(model, conformal=conformal_of(scores, weights))
+
+
+def scores_of_truth(
+    model: TrellisModel, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
+) -> tuple[Float64Array, FloatArray]:
+    """Scores of the true classes of at most 2,000 of the rows, and how much these rows count."""
+    sample_weight = np.asarray(sample_weight)
     if len(y_encoded) > _SAMPLE:
         some = np.random.default_rng(0).permutation(len(y_encoded))[:_SAMPLE]
         X, y_encoded = canonical_csr(X[some]), y_encoded[some]
-        sample_weight = np.asarray(sample_weight)[some]
+        sample_weight = sample_weight[some]
 
     def score(rows: IntArray) -> Float64Array:
         return class_scores(model, canonical_csr(X[rows]), y_encoded[rows])
 
     scores = true_scores(_finder(model, X, n_jobs), score, y_encoded, model.n_classes)
-    return replace(model, conformal=conformal_of(scores, sample_weight))
+    return scores, sample_weight
 
 
 def _finder(model: TrellisModel, X: Any, n_jobs: int | None = None) -> Any:

@@ -17,7 +17,13 @@ from xtrellis.decoding import (
     get_loss,
     path_log_probabilities,
 )
-from xtrellis.decoding.calibration import Tempered, _choices, fit_softmax, fit_temperature
+from xtrellis.decoding.calibration import (
+    Evidence,
+    Tempered,
+    _choices,
+    fit_softmax,
+    fit_temperature,
+)
 from xtrellis.decoding.paths import shortest_paths
 from xtrellis.graph import Trellis
 from xtrellis.kernels import calibrate
@@ -80,7 +86,11 @@ def test_softmax_temperatures_and_power_are_recovered(monkeypatch, small):
     margins = rng.uniform(-2, 1.5, (4000, trellis.n_edges))
     truth = VertexSoftmax((0.5, 1.5, 1.0), power=2)
     paths = drawn_paths(trellis, margins, truth, rng)
-    found = fit_softmax(trellis, *rows_with(trellis, margins), paths, np.ones(4000))
+    evidence = [
+        Evidence(*rows_with(trellis, margins[part]), paths[part], np.ones(2000))
+        for part in (slice(2000), slice(2000, None))
+    ]
+    found = fit_softmax(trellis, evidence)
     assert found.power == 2
     np.testing.assert_allclose(found.temperature[:2], (0.5, 1.5), rtol=0.15)
 
@@ -131,7 +141,7 @@ def test_a_few_rows_do_not_mislead():
     trellis = Trellis(4, 2)
     margins = np.random.default_rng(0).standard_normal((2, trellis.n_edges))
     weights, X = rows_with(trellis, margins)
-    found = fit_softmax(trellis, weights, X, np.array([0, 3]), np.ones(2))
+    found = fit_softmax(trellis, [Evidence(weights, X, np.array([0, 3]), np.ones(2))])
     assert all(0.05 < t < 10 for t in found.temperature)
 
 

@@ -47,6 +47,7 @@ def _tiles(found: Evaluation) -> str:
         "macro-F1": f"{found.macro_f1:.4f}",
         "log loss (nats)": f"{found.log_loss:.4f}",
         "calibration error": f"{found.expected_calibration_error:.2%}",
+        "of it by chance": f"{found.calibration_error_by_chance:.2%}",
         "rows": f"{found.rows:,}",
         "of unknown classes": f"{found.rows_of_unknown_classes:,}",
         "microseconds per row": f"{found.microseconds_per_row:,.1f}",

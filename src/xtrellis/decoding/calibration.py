@@ -9,10 +9,10 @@ prediction, is chosen so that confidence matches accuracy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,19 +39,24 @@ _COLD = np.float32(1e6)  # 1 / T at which only paths without a detour have a pro
 _PRIOR = 5.0  # rows that speak for the starting point, so that few rows cannot mislead
 
 
+class Evidence(NamedTuple):
+    """Weights, and rows they were trained without, with their paths and how much they count."""
+
+    weights: EdgeWeights
+    X: Any
+    paths: IntArray
+    sample_weight: FloatArray
+
+
 def fit_softmax(
-    trellis: Trellis,
-    weights: EdgeWeights,
-    X: Any,
-    paths: IntArray,
-    sample_weight: FloatArray,
-    n_jobs: int | None = None,
+    trellis: Trellis, evidence: Sequence[Evidence], n_jobs: int | None = None
 ) -> VertexSoftmax:
     """Softmax under which the edges that these rows' paths take are most likely.
 
     Only the margins of the vertices on a row's own path are computed.
     """
-    steps = [_choices(trellis, weights, X, paths, step) for step in range(trellis.n_slices)]
+    steps = [_all_choices(trellis, evidence, step) for step in range(trellis.n_slices)]
+    sample_weight = np.concatenate([each.sample_weight for each in evidence])
     unit = float(sample_weight.mean())
 
     def fit_step(power_and_step: tuple[int, int]) -> tuple[float, float]:
@@ -164,6 +169,28 @@ def log_loss(
         log_p.append(path_log_probabilities(trellis, batch, truth, loss)[:, 0])
         start += len(batch)
     return float(-np.average(np.concatenate(log_p), weights=weights) / np.log(2))
+
+
+def _all_choices(
+    trellis: Trellis, evidence: Sequence[Evidence], step: int
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """The choices in this step of the rows of all weights, one after the other."""
+    parts = [_choices(trellis, each.weights, each.X, each.paths, step) for each in evidence]
+    if len(parts) == 1:
+        return parts[0]
+    width = max(margins.shape[1] for margins, _, _ in parts)
+    starts = np.cumsum([0, *(len(each.paths) for each in evidence)])
+    return (
+        np.concatenate([_widened(margins, width) for margins, _, _ in parts]),
+        np.concatenate([taken for _, taken, _ in parts]),
+        np.concatenate([rows + start for (_, _, rows), start in zip(parts, starts, strict=False)]),
+    )
+
+
+def _widened(margins: FloatArray, width: int) -> FloatArray:
+    """Margins with columns of -inf behind the last one."""
+    behind = np.full((len(margins), width - margins.shape[1]), -np.inf)
+    return np.concatenate([margins, behind], axis=1)
 
 
 def _choices(

@@ -19,6 +19,7 @@ from .._progress import row_progress
 from ..decoding.confidence import N_JUDGED
 from .measures import (
     bins_of,
+    calibration_error_by_chance,
     curve,
     expected_calibration_error,
     level_accuracies,
@@ -88,6 +89,7 @@ def evaluate(
         log_loss(hits, probabilities, known >= 0, len(classes)),
         float(confidence.mean()),
         expected_calibration_error(right, confidence),
+        calibration_error_by_chance(confidence),
         int((known < 0).sum()),
         microseconds,
         size_groups(sizes, known, right),

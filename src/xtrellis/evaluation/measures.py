@@ -67,6 +67,21 @@ def expected_calibration_error(
     return float(np.abs(gaps).sum() / len(right))
 
 
+def calibration_error_by_chance(confidence: npt.NDArray[Any], n_bins: int = 15) -> float:
+    """The expected calibration error that a model without any would show on so few rows.
+
+    The number of right answers in a bin varies by chance, with a variance of sum p (1 - p); a
+    normal deviate's mean size is sqrt(2 / pi) times its standard deviation.
+
+    >>> round(calibration_error_by_chance(np.full(100, 0.5)), 3)
+    0.04
+    """
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    variances = np.bincount(bins, confidence * (1 - confidence), minlength=n_bins)
+    deviations = np.sqrt(np.maximum(variances, 0))
+    return float(np.sqrt(2 / np.pi) * deviations.sum() / len(confidence))
+
+
 # ---------------------------------------------------------------------- by confidence
 
 

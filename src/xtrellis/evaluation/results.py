@@ -97,6 +97,8 @@ class Evaluation:
     mean_probability, expected_calibration_error : float
         Mean probability of the predicted classes, and how far it is from their accuracy; see
         :func:`expected_calibration_error`.
+    calibration_error_by_chance : float
+        What the expected calibration error would be, on so many rows, if there were none.
     rows_of_unknown_classes : int
         Rows of classes that did not occur in training, so that their predictions are wrong.
     microseconds_per_row : float
@@ -122,6 +124,7 @@ class Evaluation:
     log_loss: float
     mean_probability: float
     expected_calibration_error: float
+    calibration_error_by_chance: float
     rows_of_unknown_classes: int
     microseconds_per_row: float
     by_class_size: tuple[SizeGroup, ...]
@@ -142,6 +145,7 @@ class Evaluation:
             "log_loss": self.log_loss,
             "mean_probability": self.mean_probability,
             "expected_calibration_error": self.expected_calibration_error,
+            "calibration_error_by_chance": self.calibration_error_by_chance,
             "rows_of_unknown_classes": self.rows_of_unknown_classes,
             "microseconds_per_row": self.microseconds_per_row,
         }

@@ -1,0 +1,111 @@
+"""What held-out rows decide, and that those of several folds decide it together."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from xtrellis import TrellisClassifier, choosing, fitting, held_out
+from xtrellis.choosing import assign_paths
+from xtrellis.held_out import Judged
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Thirty classes of 2 to 39 rows: words of their own, words of a neighbour, and noise."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), rng.integers(2, 40, 30))
+    own = 5 * y[:, np.newaxis] + rng.integers(0, 7, (len(y), 4))
+    words = np.hstack([own, rng.integers(0, 200, (len(y), 5))])
+    X = sparse.csr_matrix((np.ones(words.size), (np.repeat(np.arange(len(y)), 9), words.ravel())))
+    return X, y
+
+
+def fit_and_spy(X, y, may_hold_out=None, **settings):
+    """A fitted classifier, the rows as training sees them, and the folds it was judged by."""
+    seen = []
+
+    def spy(estimator, model, data, folds, *rest):
+        seen.append((data, folds))
+        return held_out.settled(estimator, model, data, folds, *rest)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fitting, "settled", spy)
+        clf = TrellisClassifier(random_state=0, **settings).fit(X, y, may_hold_out=may_hold_out)
+    return clf, *seen[0]
+
+
+@pytest.fixture(scope="module")
+def judged(rows):
+    return fit_and_spy(*rows)
+
+
+def test_few_rows_are_held_out_in_turn(judged):
+    _, data, folds = judged
+    assert len(folds) == 10
+    assert not any((a.held_out & b.held_out).any() for a, b in combinations(folds, 2))
+    for fold in folds:
+        assert len(np.unique(data.y_encoded[~fold.held_out])) == 30
+        sample, own = fold.sample.y_encoded, data.y_encoded[fold.held_out]
+        np.testing.assert_array_equal(np.sort(sample), np.sort(own))
+
+
+def test_no_more_rows_are_held_out_than_needed(rows, monkeypatch):
+    monkeypatch.setattr(fitting, "ENOUGH_JUDGED", 100)
+    _, _, folds = fit_and_spy(*rows)
+    n_judged = [len(fold.sample.y_encoded) for fold in folds]
+    assert sum(n_judged[:-1]) < 100 <= sum(n_judged)
+
+
+def test_held_out_rows_do_not_influence_the_paths_of_their_fold(rows, monkeypatch):
+    """Else the fold would be more accurate on them than on new rows."""
+    given = []
+
+    def spy(estimator, trellis, data, *rest):
+        given.append(data.X)
+        return assign_paths(estimator, trellis, data, *rest)
+
+    monkeypatch.setattr(choosing, "assign_paths", spy)
+    _, data, folds = fit_and_spy(*rows)
+    for fold, X in zip(folds[1:], given[1 - len(folds) :], strict=True):
+        assert (data.X[~fold.held_out] != X).nnz == 0
+
+
+def test_rows_that_may_not_be_held_out_are_in_no_fold(rows):
+    X, y = rows
+    _, data, folds = fit_and_spy(X, y, np.arange(len(y)) % 3 > 0)
+    assert len(folds) > 1
+    assert all(data.may_hold_out[fold.held_out].all() for fold in folds)
+
+
+def test_sets_of_few_rows_contain_the_true_class_as_often_as_asked(judged, rows):
+    """A tenth of these rows would be too few to calibrate sets on."""
+    X, y = rows
+    clf, _, folds = judged
+    assert folds[0].held_out.sum() < 100
+    assert clf.model_.conformal.n_rows > 400
+    rng = np.random.default_rng(1)
+    y_new = rng.choice(y, 2000)
+    own = 5 * y_new[:, np.newaxis] + rng.integers(0, 7, (2000, 4))
+    words = np.hstack([own, rng.integers(0, 200, (2000, 5))])
+    new = (np.ones(words.size), (np.repeat(np.arange(2000), 9), words.ravel()))
+    found = clf.predict_set(sparse.csr_matrix(new, shape=(2000, X.shape[1])), coverage=0.8)
+    covered = np.mean([label in set(labels) for label, labels in zip(y_new, found, strict=True)])
+    assert 0.76 < covered < 0.87
+
+
+def test_two_halves_decide_as_the_whole(judged):
+    clf, _, folds = judged
+    model, rows = folds[0].model, folds[0].sample
+    some, others = rows[: len(rows.y_encoded) // 2], rows[len(rows.y_encoded) // 2 :]
+    whole, halves = [Judged(model, rows)], [Judged(model, some), Judged(model, others)]
+    assert held_out.fitted_loss(clf, halves) == held_out.fitted_loss(clf, whole)
+    found = [held_out.fitted_calibration(clf, each) for each in (whole, halves)]
+    assert found[0].temperature == pytest.approx(found[1].temperature, rel=1e-6)
+    assert found[0].rest == pytest.approx(found[1].rest, rel=1e-6)
+
+
+def test_the_papers_setting_is_judged_by_one_fold_at_most(rows):
+    _, _, folds = fit_and_spy(*rows, training="independent")
+    assert len(folds) == 1
