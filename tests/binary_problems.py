@@ -29,3 +29,26 @@ def run(learner, block, state, epochs, seed=0):
 def train(learner, block, epochs, seed=0):
     """Weights and biases after some epochs."""
     return learner.finish(block, run(learner, block, learner.start(block), epochs, seed))
+
+
+def objective(X, signs, costs, w):
+    hinges = np.maximum(0, 1 - signs * (X @ w))
+    return w @ w / 2 + costs @ hinges**2
+
+
+def dense_optimum(X, signs, costs):
+    """Minimum of the objective by damped Newton steps; the last column of X is constant."""
+    w = np.zeros(X.shape[1])
+    for _ in range(500):
+        hinges = np.maximum(0, 1 - signs * (X @ w))
+        active = hinges > 0
+        gradient = w - X.T @ (2 * costs * hinges * signs)
+        hessian = np.eye(len(w)) + X[active].T @ (2 * costs[active, None] * X[active])
+        step, length = -np.linalg.solve(hessian, gradient), 1.0
+        wanted = objective(X, signs, costs, w) + 1e-4 * length * (gradient @ step)
+        while length > 1e-9 and objective(X, signs, costs, w + length * step) > wanted:
+            length /= 2
+        w = w + length * step
+        if np.linalg.norm(step) < 1e-10 * (1 + np.linalg.norm(w)):
+            break
+    return w

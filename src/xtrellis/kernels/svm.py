@@ -12,6 +12,7 @@ from .learn import row_margins
 _FEW = 8  # an update of fewer than one in this many edges goes edge by edge
 _RUN = 256  # rows whose losses are added up in single precision
 _CACHED, _CHUNK = 4096, 8  # as in rows.visiting_order
+_SIDE = 16  # edges whose weights share a cache line
 
 
 @part(fastmath=SUMS)
@@ -189,3 +190,101 @@ def svm_round(
             values,
         )
         state = _shuffle(order, state)
+
+
+@kernel
+def svm_support_passes(
+    indptr,
+    indices,
+    data,
+    starts,
+    members,
+    n_passes,
+    targets,
+    costs,
+    norms,
+    tolerance,
+    duals,
+    weights,
+    bias,
+):
+    """Passes for each edge over its own rows alone, ``members[starts[j]:starts[j + 1]]``.
+
+    These are the rows with a positive dual variable. Where they are few, such a pass costs little;
+    but as it takes one edge at a time, it needs the edge's weights and rows side by side. So both
+    are copied, the weights of some edges at a time.
+    """
+    n_edges, n_features = bias.size, weights.shape[0]
+    own = np.empty((min(_SIDE, n_edges), n_features), np.float32)
+    for first in range(0, n_edges, _SIDE):
+        last = min(first + _SIDE, n_edges)
+        for k in range(n_features):
+            for j in range(first, last):
+                own[j - first, k] = weights[k, j]
+        for j in range(first, last):
+            rows = members[starts[j] : starts[j + 1]]
+            if rows.size:
+                bias[j] = _descend_alone(
+                    indptr, indices, data, rows, n_passes, targets, costs, norms, tolerance,
+                    duals, j, own[j - first], bias[j],
+                )  # fmt: skip
+        for k in range(n_features):
+            for j in range(first, last):
+                weights[k, j] = own[j - first, k]
+
+
+@part
+def _descend_alone(
+    indptr, indices, data, rows, n_passes, targets, costs, norms, tolerance, duals, j, w, b
+):
+    """Passes over the rows of edge j, whose weights and bias are w and b; returns the bias.
+
+    The steps are those of :func:`svm_pass`; passes end when no gradient is above the tolerance.
+    """
+    ends = np.empty(rows.size + 1, np.int64)
+    ends[0] = 0
+    for m in range(rows.size):
+        ends[m + 1] = ends[m] + indptr[rows[m] + 1] - indptr[rows[m]]
+    features = np.empty(ends[-1], indices.dtype)
+    values = np.empty(ends[-1], np.float32)
+    signs = np.full(rows.size, np.float32(-1))
+    variables = np.empty(rows.size, np.float32)
+    for m in range(rows.size):
+        i = rows[m]
+        features[ends[m] : ends[m + 1]] = indices[indptr[i] : indptr[i + 1]]
+        values[ends[m] : ends[m + 1]] = data[indptr[i] : indptr[i + 1]]
+        variables[m] = duals[i, j]
+        for t in targets[i]:
+            if t == j:
+                signs[m] = 1
+    for _ in range(n_passes):
+        largest = np.float32(0)
+        for m in range(rows.size):
+            i, start, stop = rows[m], ends[m], ends[m + 1]
+            margin = b + _margin(features, values, start, stop, w)
+            ridge = np.float32(0.5) / costs[i]
+            curve = norms[i] + np.float32(1) + ridge
+            before = variables[m]
+            short = np.float32(1) - signs[m] * margin - ridge * before
+            after = max(before + short / curve, np.float32(0))
+            size = abs(after - before) * curve
+            largest = max(largest, size)
+            if size > tolerance:
+                variables[m] = after
+                step = signs[m] * (after - before)
+                b += step
+                for p in range(start, stop):
+                    w[features[p]] += step * values[p]
+        if largest <= tolerance:
+            break
+    for m in range(rows.size):
+        duals[rows[m], j] = variables[m]
+    return b
+
+
+@part(fastmath=SUMS)
+def _margin(features, values, start, stop, w):
+    total = np.float32(0)
+    for p in range(start, stop):
+        total += values[p] * w[features[p]]
+    return total

@@ -2,7 +2,9 @@
 
 All edges of a block descend together at first, in rounds of three passes over the rows; a few
 rounds bring most of them to their optimum. The last pass of a round measures each edge's duality
-gap. Edges that are solved rest while the others go on, which costs less the fewer they are. An edge
+gap. Where few dual variables are positive, the first passes of later rounds give way to more passes
+of each edge over the rows of its own positive variables alone, which are cheap. Edges that are
+solved rest while the others go on, which costs less the fewer they are. An edge
 whose gap no longer falls is ill-conditioned, for example because heavy rows contradict each other.
 It leaves the others for good and is solved by itself, by Newton's method on the primal objective,
 which takes a few steps whatever the weights of the rows.
@@ -26,6 +28,9 @@ CSR = tuple[npt.NDArray[Any], npt.NDArray[Any], Float32Array]  # indptr, indices
 PASSES = 3  # per round
 JUDGED = 4  # rounds in which a gap has to fall to SLOW of what it was
 SLOW = 0.7
+SPARSE = 1 / 32  # of the dual variables are positive: fewer are descended on by themselves,
+SPARSE_LATER = 1 / 8  # the same after JUDGED rounds,
+SUPPORT_PASSES = 20  # in so many passes
 MAX_ROUNDS = 20  # of coordinate descent before Newton's method solves what is left
 RESTING = 1 / 3  # of the edges in descent: as soon as so many are solved, they rest
 LEAST_GAP = 1e-5  # that sums in single precision can tell
@@ -40,7 +45,7 @@ FAR = 0.3  # gap of an edge that even then must be solved
 class LinearSVM(Learner):
     """L2-regularised linear SVM with squared hinge, solved to a given precision.
 
-    An epoch is three passes over the rows.
+    An epoch is three passes over the rows; or one, and twenty over the few that support an edge.
 
     Each edge minimises ``|w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2``; the bias is the weight of a
     constant feature of 1, as in LIBLINEAR.
@@ -128,11 +133,45 @@ class LinearSVM(Learner):
     def _descend(self, block: Block, state: SVMState, order: IntArray) -> None:
         """A round over these rows; then see which edges it solved, and which it will not."""
         state.n_rounds += 1
-        losses = self._round(block, state, order, PASSES, 0.1 * self.tolerance)
+        precision = 0.1 * self.tolerance
+        alone = state.n_rounds > 1 and self._descend_on_support(block, state, order, precision)
+        losses = self._round(block, state, order, 1 if alone else PASSES, precision)
         state.losses[state.edges] = losses[0]
         self._measure(state, losses)
         self._hand_over(block, state, self._stubborn(state))
         self._rest(block, state, order)
+
+    def _descend_on_support(
+        self, block: Block, state: SVMState, order: IntArray, precision: float
+    ) -> bool:
+        """Passes of each edge over the rows that have a positive dual variable, if they are few."""
+        from ...kernels import svm as kernels
+
+        active = state.active
+        rows, edges = np.nonzero(active.duals)
+        most = SPARSE if state.n_rounds <= JUDGED else SPARSE_LATER
+        if not 0 < len(rows) < most * active.duals.size:
+            return False
+        # Shuffled, so that the rows of a class do not follow each other.
+        shuffled = np.random.default_rng(order[0]).permutation(len(rows))
+        shuffled = shuffled[state.gaps[state.edges[edges[shuffled]]] > self.tolerance]
+        by_edge = shuffled[np.argsort(edges[shuffled], kind="stable")]
+        kernels.svm_support_passes(
+            block.indptr,
+            _unsigned(block.indices),
+            block.data,
+            np.searchsorted(edges[by_edge], np.arange(len(state.edges) + 1)),
+            rows[by_edge],
+            SUPPORT_PASSES,
+            state.targets,
+            state.costs,
+            state.norms,
+            np.float32(precision),
+            active.duals,
+            active.weights,
+            active.bias,
+        )
+        return True
 
     def _rest(self, block: Block, state: SVMState, order: IntArray) -> None:
         """Let the edges rest that are solved, if they are many."""
@@ -230,27 +269,26 @@ class LinearSVM(Learner):
         self, block: Block, state: SVMState, order: IntArray, n_steps: int = NEWTON_STEPS
     ) -> None:
         """Some Newton steps for each edge that is not solved yet."""
-        from .newton import solve
+        from .newton import Edge, solve
 
         state.n_newton += 1
-
         whole = len(order) == block.n_rows
         X = block.csr if whole else block.csr[order]
         costs = (state.costs if whole else state.costs[order]).astype(np.float64)
-        for place, edge in enumerate(state.newton_edges):
-            if state.gaps[edge] <= self.tolerance:
-                continue
-            signs = block.signs(edge) if whole else block.signs(edge)[order]
-            start = np.append(state.newton_weights[place], state.newton_bias[place])
-            weights, state.gaps[edge], state.losses[edge] = solve(
-                X,
-                signs.astype(np.float64),
-                costs,
-                start.astype(np.float64),
-                self.tolerance,
-                n_steps,
+        places = np.flatnonzero(~(state.gaps[state.newton_edges] <= self.tolerance))
+        weights = np.column_stack([state.newton_weights[places], state.newton_bias[places]])
+        edges = []
+        for number, start in zip(state.newton_edges[places], weights, strict=True):
+            signs = block.signs(number) if whole else block.signs(number)[order]
+            edges.append(Edge(signs.astype(np.int8), start.astype(np.float64)))
+        solve(X, edges, costs, self.tolerance, n_steps)
+        for place, edge in zip(places, edges, strict=True):
+            number = state.newton_edges[place]
+            state.gaps[number], state.losses[number] = edge.gap, edge.loss
+            state.newton_weights[place], state.newton_bias[place] = (
+                edge.weights[:-1],
+                edge.weights[-1],
             )
-            state.newton_weights[place], state.newton_bias[place] = weights[:-1], weights[-1]
 
     def converged(self, state: SVMState) -> bool:
         """Whether every edge's objective is within the tolerance of its optimum.
