@@ -84,6 +84,9 @@ class StreamedSVM(LinearSVM):
     def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
         """Nothing: coordinate descent is all there is."""
 
+    def _newton(self, block: Block, state: SVMState, order: IntArray, n_steps: int = 0) -> None:
+        """Nothing, likewise: there is nothing left to do once all edges are solved."""
+
     def converged(self, state: SVMState) -> bool:
         """Whether every edge is solved, or has had its passes."""
         solved = bool((state.gaps <= self.tolerance).all())
