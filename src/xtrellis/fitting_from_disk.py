@@ -89,6 +89,8 @@ class ShardsMixin:
         if len(shards.classes) < 2:
             found = shards.classes.tolist()
             raise ValueError(f"{shards.folder}: at least two classes are needed, got {found}")
+        if not shards.n_features:
+            raise ValueError(f"{shards.folder}: no row has any feature")
         if memory_to_fit(shards) <= memory:
             return self.fit(*shards.in_memory())  # type: ignore[attr-defined]
         with built_aside(self, fresh=True) as new:
@@ -119,7 +121,7 @@ def fit_from_disk(
     stored = survey(shards)
     _check_memory(shards, len(stored.features), memory)
     a_row = 8 * max(stored.n_values / stored.n_rows, 1)
-    most = int(min(HELD_OUT_SAMPLE, memory / _HELD_OUT / a_row))
+    most = max(1, int(min(HELD_OUT_SAMPLE, memory / _HELD_OUT / a_row)))
     share = min(estimator.calibration, most / stored.n_rows)
     held_out = hold_out_rows(y_encoded, share, rng)
     rows = DiskRows(stored, y_encoded, weights, held_out)

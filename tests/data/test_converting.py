@@ -241,3 +241,69 @@ def test_damaged_features_are_named(rows, tmp_path):
     path.unlink()
     with pytest.raises(DataError, match="missing; convert the rows again"):
         open_shards(shards.folder)
+
+
+# ---------------------------------------------------------------------- nothing is lost
+
+
+def test_no_file_is_overwritten(tmp_path):
+    """Not even the rows that are converted, if they are called as a part would be."""
+    file = tmp_path / "000000.rows"
+    file.write_bytes(b"a 1:1\nb 2:1\n")
+    with pytest.raises(DataError, match=r"000000\.rows: this would be overwritten; it may be left"):
+        write_shards(file, tmp_path)
+    assert file.read_bytes() == b"a 1:1\nb 2:1\n"
+    with pytest.raises(DataError, match=r"000000\.rows: this is a file; name a folder to write to"):
+        write_shards(file, file)
+
+
+def test_conversions_to_one_folder_do_not_mix(tmp_path):
+    def rows():
+        yield [[1.0, 2.0]], ["a"]
+        write_shards([([[1.0, 2.0]], ["b"])], tmp_path)
+        yield [[3.0, 4.0]], ["c"]
+
+    with pytest.raises(DataError, match=r"another conversion writes to this folder; name another"):
+        write_shards(rows(), tmp_path, shard_bytes=1_000_000)
+    assert open_shards(tmp_path).classes.tolist() == ["b"]
+    assert len(open_shards(tmp_path)[0][1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0.5, 1.5], "must be whole numbers or texts"),
+        (np.array(["a", np.nan], object), "must be whole numbers or texts"),
+        (np.array(["a", None], object), "must be whole numbers or texts"),
+        (np.array(["a", 3], object), "must be whole numbers or texts"),
+        ([[1], [2]], "must be whole numbers or texts"),
+        (np.array([2**63, 5], np.uint64), "are too large: 9223372036854775807 is the most"),
+    ],
+)
+def test_labels_of_batches_that_are_none(tmp_path, labels, message):
+    with pytest.raises(DataError, match=f"labels of batch 0 {message}"):
+        write_shards([(np.eye(2), labels)], tmp_path / "rows")
+    assert not (tmp_path / "rows").exists()
+
+
+def test_objects_are_labels_by_their_type(tmp_path):
+    """As data frames have them."""
+    numbers = write_shards([(np.eye(2), np.array([7, np.int64(8)], object))], tmp_path / "numbers")
+    assert numbers.classes.tolist() == [7, 8]
+    words = write_shards([(np.eye(2), np.array(["7", np.str_("8")], object))], tmp_path / "words")
+    assert words.classes.tolist() == ["7", "8"]
+
+
+def test_long_numbers_are_no_labels(tmp_path):
+    """As when rows are read into memory."""
+    file = io.BytesIO(b"5 1:1\n" + b"9" * 20 + b" 1:1\n")
+    with pytest.raises(DataError, match=r"<stdin>:2: the label has more than 18 digits"):
+        write_shards(file, tmp_path)
+    file = io.BytesIO(b"5 1:1\n" + b"9" * 20 + b" 1:1\nx 1:1\n")
+    assert write_shards(file, tmp_path).classes.tolist() == ["5", "9" * 20, "x"]
+
+
+@pytest.mark.parametrize("shard_bytes", [0, -1, 1.5, "1", None])
+def test_sizes_of_shards_are_checked(tmp_path, shard_bytes):
+    with pytest.raises(ValueError, match="shard_bytes must be an integer of at least 1, got "):
+        write_shards([(np.eye(2), [0, 1])], tmp_path, shard_bytes=shard_bytes)

@@ -290,3 +290,14 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(rows, tmp_path, always_from_
     assert "training needs as much room there as the rows take; free some" in str(caught.value)
     assert sorted(tmp_path.iterdir()) == before
     assert not hasattr(clf, "model_")
+
+
+@pytest.mark.filterwarnings("ignore:weights up to")
+def test_rows_of_which_none_fits_its_share_of_memory(tmp_path):
+    """A few, but long: one is held out, and there are vertices without one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2000)), np.arange(40) % 4
+    X[np.arange(40), y] += 40
+    shards = write_shards([(X, y)], tmp_path / "rows", shard_bytes=16_000)
+    clf = TrellisClassifier(C=1.0, random_state=0).fit_shards(shards, memory=400_000)
+    assert clf.score(X, y) > 0.9

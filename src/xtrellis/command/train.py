@@ -61,6 +61,7 @@ def train(
         float,
         typer.Option(
             min=0.001,
+            max=1e6,
             help="Gigabytes to train in; a folder of rows that needs more is read part by part.",
         ),
     ] = 1.0,
