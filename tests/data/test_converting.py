@@ -307,3 +307,14 @@ def test_long_numbers_are_no_labels(tmp_path):
 def test_sizes_of_shards_are_checked(tmp_path, shard_bytes):
     with pytest.raises(ValueError, match="shard_bytes must be an integer of at least 1, got "):
         write_shards([(np.eye(2), [0, 1])], tmp_path, shard_bytes=shard_bytes)
+
+
+def test_terms_are_found_when_texts_are_converted(tmp_path):
+    """And not when they are trained on, where options about them would be ignored."""
+    file, folder = tmp_path / "rows.tsv", tmp_path / "rows"
+    file.write_bytes(b"a\tred wine\nb\tgreen tea\n" * 5)
+    assert CliRunner().invoke(app, ["convert", str(file), str(folder)]).exit_code == 0
+    done = CliRunner().invoke(app, ["train", str(folder), str(tmp_path / "new"), "--words", "1"])
+    reason = "its texts became features when it was converted; omit --words"
+    assert (done.exit_code, done.stderr) == (1, f"error: {folder}: {reason}\n")
+    assert not (tmp_path / "new").exists()

@@ -178,6 +178,8 @@ def test_damage_is_named_in_one_line(shards):
     path.write_bytes(content[:-100])
     assert "000001.rows: " in refusal(list, shards)
     assert "cut off" in refusal(list, shards)
+    path.write_bytes(b"")
+    assert "it is not a file of rows, or cut off; convert the rows again" in refusal(list, shards)
     path.write_bytes((folder / "000000.rows").read_bytes())
     if shards.counts[0] != shards.counts[1]:
         assert "its parts do not fit each other" in refusal(list, shards)

@@ -313,7 +313,7 @@ def _naming(path: Path) -> Iterator[None]:
         if isinstance(error, DataError):
             what = str(error)
         elif isinstance(error, ModelFileError):
-            what = f"{error}; convert the rows again"
+            what = str(error).replace("a model file", "a file of rows") + "; convert the rows again"
         elif isinstance(error, OSError):
             what = f"cannot be read ({error.strerror or error}); check the path"
         raise DataError(f"{path}: {' '.join(what.split())}") from None

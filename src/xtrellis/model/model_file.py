@@ -231,7 +231,7 @@ def read_file(file: BinaryIO, mmap: bool = False) -> tuple[Arrays, dict[str, Any
     size = status.st_size
     length = int.from_bytes(file.read(8), "little")
     if not 2 <= length <= min(size - 8, _MAX_HEADER):
-        raise ModelFileError("it is not a file of xtrellis, or cut off")
+        raise ModelFileError("it is not a model file, or cut off")
     header = json.loads(file.read(length), object_pairs_hook=_without_repeats)
     metadata = header.pop("__metadata__", {})
     entries = sorted(header.items(), key=lambda entry: entry[1]["data_offsets"])

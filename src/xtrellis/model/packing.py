@@ -75,7 +75,7 @@ class ModelFileError(ValueError):
     ...     load_model(__file__)
     ... except ModelFileError as error:
     ...     print(str(error).rpartition(":")[2])
-     it is not a file of xtrellis, or cut off
+     it is not a model file, or cut off
     """
 
 
