@@ -81,11 +81,10 @@ class ShardsMixin:
         ...     [clf.score(X, y) for X, y in shards]
         [1.0]
         """
-        from .data.shards import open_shards
+        from .data.shards import as_shards
 
         check_integer("memory", memory, 1)
-        if isinstance(shards, str | os.PathLike):
-            shards = open_shards(shards)
+        shards = as_shards(shards)
         if len(shards.classes) < 2:
             found = shards.classes.tolist()
             raise ValueError(f"{shards.folder}: at least two classes are needed, got {found}")

@@ -12,7 +12,7 @@ import pytest
 from clusters import bits
 from samples import PACKERS, topics
 from terminal import run
-from xtrellis import TrellisClassifier, load_model
+from xtrellis import TrellisClassifier, TrellisTextClassifier, load_model
 from xtrellis.data import DataError, open_shards, read_svmlight, write_shards
 from xtrellis.data.shards import ENTRY, read_shard
 from xtrellis.learning import Arow
@@ -272,3 +272,9 @@ def test_bad_rows_leave_nothing_behind(tmp_path):
     assert "it holds rows already" in refusal(write_shards, io.BytesIO(b"1 2:1\n"), folder)
     assert "have 3 features, more than the 2" in refusal(open_shards, folder, n_features=2)
     assert open_shards(folder, n_features=9)[0][0].shape == (2, 9)
+
+
+@pytest.mark.parametrize("estimator", [TrellisClassifier(), TrellisTextClassifier()])
+def test_what_is_neither_shards_nor_a_folder(estimator):
+    with pytest.raises(TypeError, match="shards must be a folder, or Shards, got tuple"):
+        estimator.fit_shards((np.eye(2), [0, 1]))

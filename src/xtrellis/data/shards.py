@@ -222,6 +222,15 @@ def open_shards(folder: str | os.PathLike[str], *, n_features: int | None = None
     return Shards(path, counts, n_features or own, first, classes, numbers, features)
 
 
+def as_shards(source: Any) -> Shards:
+    """Shards, or the folder of them, as an estimator is given either."""
+    if isinstance(source, str | os.PathLike):
+        return open_shards(source)
+    if not isinstance(source, Shards):
+        raise TypeError(f"shards must be a folder, or Shards, got {type(source).__name__}")
+    return source
+
+
 def _checked_type(value: Any, kind: type) -> Any:
     if type(value) is not kind:
         raise TypeError
