@@ -219,8 +219,8 @@ def _check_memory(shards: Shards, n_features: int, memory: int) -> None:
         given, needed = f"{memory / 1e6:.1f} MB", f"{least / 1e6:.1f} MB"
         raise ValueError(
             f"{shards.folder}: {given} of memory are too little for {shards.n_rows:,} rows in "
-            f"{len(shards)} shards, which need {needed}: give more, or convert the rows to smaller "
-            f"shards"
+            f"shards of up to {max(shards.counts):,}, which need {needed}: give more, or convert "
+            f"the rows to smaller shards"
         )
 
 

@@ -207,7 +207,7 @@ def refusal(call, *arguments, **options):
     return str(caught.value)
 
 
-def test_bad_texts_leave_a_folder_that_is_not_finished(tmp_path):
+def test_bad_texts_are_refused(tmp_path):
     folder = tmp_path / "rows"
     bad = io.BytesIO(b"a\tone\nno tab here\n")
     assert refusal(write_shards, bad, folder).startswith("<stdin>:2: no tab after the label")
@@ -217,7 +217,11 @@ def test_bad_texts_leave_a_folder_that_is_not_finished(tmp_path):
     assert "no term occurs in min_df=3 texts" in refusal(write_shards, few, folder, min_df=3)
     assert "words must be two lengths" in refusal(write_shards, few, folder, words=(3, 1))
     lines = io.BytesIO(b"a text without a label\n")
-    assert "is not index:value" in refusal(write_shards, lines, folder)
+    assert "these lines have no labels; write label<TAB>text" in refusal(
+        write_shards, lines, folder
+    )
+    wrong = io.BytesIO(b"a 1:1 x\n")
+    assert "<stdin>:1: 'x' is not index:value" in refusal(write_shards, wrong, folder)
 
 
 def test_batches_must_agree(tmp_path):
@@ -241,32 +245,6 @@ def test_damaged_features_are_named(rows, tmp_path):
     path.unlink()
     with pytest.raises(DataError, match="missing; convert the rows again"):
         open_shards(shards.folder)
-
-
-# ---------------------------------------------------------------------- nothing is lost
-
-
-def test_no_file_is_overwritten(tmp_path):
-    """Not even the rows that are converted, if they are called as a part would be."""
-    file = tmp_path / "000000.rows"
-    file.write_bytes(b"a 1:1\nb 2:1\n")
-    with pytest.raises(DataError, match=r"000000\.rows: this would be overwritten; it may be left"):
-        write_shards(file, tmp_path)
-    assert file.read_bytes() == b"a 1:1\nb 2:1\n"
-    with pytest.raises(DataError, match=r"000000\.rows: this is a file; name a folder to write to"):
-        write_shards(file, file)
-
-
-def test_conversions_to_one_folder_do_not_mix(tmp_path):
-    def rows():
-        yield [[1.0, 2.0]], ["a"]
-        write_shards([([[1.0, 2.0]], ["b"])], tmp_path)
-        yield [[3.0, 4.0]], ["c"]
-
-    with pytest.raises(DataError, match=r"another conversion writes to this folder; name another"):
-        write_shards(rows(), tmp_path, shard_bytes=1_000_000)
-    assert open_shards(tmp_path).classes.tolist() == ["b"]
-    assert len(open_shards(tmp_path)[0][1]) == 1
 
 
 @pytest.mark.parametrize(
