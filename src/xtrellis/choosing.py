@@ -143,7 +143,7 @@ class Engine:
     ) -> IntArray:
         """Classes that have as many of these rows as settings are tried on, ascending."""
         n_rows = len(y_encoded)
-        share = min(_MANY_ROWS / n_rows, min(_MANY_VALUES, most_values) / n_values)
+        share = min(_MANY_ROWS / n_rows, min(_MANY_VALUES, most_values) / max(1, n_values))
         by_path = np.argsort(self.assignment(self.orders[0]).path_of_class)
         runs = np.array_split(by_path, self.trellis.slice_width)
         order = np.random.RandomState(self.seed).permutation(len(runs))

@@ -81,14 +81,15 @@ class ShardsMixin:
         ...     [clf.score(X, y) for X, y in shards]
         [1.0]
         """
-        from .data.shards import open_shards
+        from .data.shards import as_shards
 
         check_integer("memory", memory, 1)
-        if isinstance(shards, str | os.PathLike):
-            shards = open_shards(shards)
+        shards = as_shards(shards)
         if len(shards.classes) < 2:
             found = shards.classes.tolist()
             raise ValueError(f"{shards.folder}: at least two classes are needed, got {found}")
+        if not shards.n_features:
+            raise ValueError(f"{shards.folder}: no row has any feature")
         if memory_to_fit(shards) <= memory:
             return self.fit(*shards.in_memory())  # type: ignore[attr-defined]
         with built_aside(self, fresh=True) as new:
@@ -119,7 +120,7 @@ def fit_from_disk(
     stored = survey(shards)
     _check_memory(shards, len(stored.features), memory)
     a_row = 8 * max(stored.n_values / stored.n_rows, 1)
-    most = int(min(HELD_OUT_SAMPLE, memory / _HELD_OUT / a_row))
+    most = max(1, int(min(HELD_OUT_SAMPLE, memory / _HELD_OUT / a_row)))
     share = min(estimator.calibration, most / stored.n_rows)
     held_out = hold_out_rows(y_encoded, share, rng)
     rows = DiskRows(stored, y_encoded, weights, held_out)
@@ -218,8 +219,8 @@ def _check_memory(shards: Shards, n_features: int, memory: int) -> None:
         given, needed = f"{memory / 1e6:.1f} MB", f"{least / 1e6:.1f} MB"
         raise ValueError(
             f"{shards.folder}: {given} of memory are too little for {shards.n_rows:,} rows in "
-            f"{len(shards)} shards, which need {needed}: give more, or convert the rows to smaller "
-            f"shards"
+            f"shards of up to {max(shards.counts):,}, which need {needed}: give more, or convert "
+            f"the rows to smaller shards"
         )
 
 

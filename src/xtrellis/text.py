@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -168,10 +167,9 @@ class TrellisTextClassifier(
         See :meth:`TrellisClassifier.fit_shards`. The terms are those that
         :func:`~xtrellis.data.write_shards` was told to find when it made the folder.
         """
-        from .data.shards import open_shards
+        from .data.shards import as_shards
 
-        if isinstance(shards, str | os.PathLike):
-            shards = open_shards(shards)
+        shards = as_shards(shards)
         if shards.features is None:
             raise ValueError(f"{shards.folder}: its rows are not texts; use a TrellisClassifier")
         classifier: Any = self._new_classifier()

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from terminal import run
 from xtrellis import TrellisClassifier, load_model
 from xtrellis.command import outputs
 from xtrellis.command.outputs import (
@@ -21,6 +22,7 @@ from xtrellis.command.outputs import (
     save_model,
     writing,
 )
+from xtrellis.data import write_shards
 
 
 @pytest.fixture
@@ -49,6 +51,20 @@ def test_an_input_is_recognised_under_any_name(rows):
                 check_output(output, None, rows.parent / "another", source)
     check_output(rows.parent / "another", rows)
     check_output(rows, rows.parent / "another")
+
+
+def test_the_parts_of_a_folder_of_rows_are_inputs(tmp_path):
+    folder = tmp_path / "rows"
+    write_shards(io.BytesIO(b"a\tred wine\nb\tgreen tea\n"), folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert before.keys() == {"rows.json", "000000.rows", "features.xtrellis"}
+    for name in before:
+        with pytest.raises(ValueError, match=rf"{name}: this is the same file as .*{name}; name"):
+            check_output(folder / name, None, folder)
+        _, err = run("train", folder, folder / name, code=1)
+        assert "is the same file as" in err
+    check_output(folder / "model", folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_standard_input_is_an_input(rows, monkeypatch):

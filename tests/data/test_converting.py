@@ -207,7 +207,7 @@ def refusal(call, *arguments, **options):
     return str(caught.value)
 
 
-def test_bad_texts_leave_a_folder_that_is_not_finished(tmp_path):
+def test_bad_texts_are_refused(tmp_path):
     folder = tmp_path / "rows"
     bad = io.BytesIO(b"a\tone\nno tab here\n")
     assert refusal(write_shards, bad, folder).startswith("<stdin>:2: no tab after the label")
@@ -217,7 +217,11 @@ def test_bad_texts_leave_a_folder_that_is_not_finished(tmp_path):
     assert "no term occurs in min_df=3 texts" in refusal(write_shards, few, folder, min_df=3)
     assert "words must be two lengths" in refusal(write_shards, few, folder, words=(3, 1))
     lines = io.BytesIO(b"a text without a label\n")
-    assert "is not index:value" in refusal(write_shards, lines, folder)
+    assert "these lines have no labels; write label<TAB>text" in refusal(
+        write_shards, lines, folder
+    )
+    wrong = io.BytesIO(b"a 1:1 x\n")
+    assert "<stdin>:1: 'x' is not index:value" in refusal(write_shards, wrong, folder)
 
 
 def test_batches_must_agree(tmp_path):
@@ -241,3 +245,54 @@ def test_damaged_features_are_named(rows, tmp_path):
     path.unlink()
     with pytest.raises(DataError, match="missing; convert the rows again"):
         open_shards(shards.folder)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0.5, 1.5], "must be whole numbers or texts"),
+        (np.array(["a", np.nan], object), "must be whole numbers or texts"),
+        (np.array(["a", None], object), "must be whole numbers or texts"),
+        (np.array(["a", 3], object), "must be whole numbers or texts"),
+        ([[1], [2]], "must be whole numbers or texts"),
+        (np.array([2**63, 5], np.uint64), "are too large: 9223372036854775807 is the most"),
+    ],
+)
+def test_labels_of_batches_that_are_none(tmp_path, labels, message):
+    with pytest.raises(DataError, match=f"labels of batch 0 {message}"):
+        write_shards([(np.eye(2), labels)], tmp_path / "rows")
+    assert not (tmp_path / "rows").exists()
+
+
+def test_objects_are_labels_by_their_type(tmp_path):
+    """As data frames have them."""
+    numbers = write_shards([(np.eye(2), np.array([7, np.int64(8)], object))], tmp_path / "numbers")
+    assert numbers.classes.tolist() == [7, 8]
+    words = write_shards([(np.eye(2), np.array(["7", np.str_("8")], object))], tmp_path / "words")
+    assert words.classes.tolist() == ["7", "8"]
+
+
+def test_long_numbers_are_no_labels(tmp_path):
+    """As when rows are read into memory."""
+    file = io.BytesIO(b"5 1:1\n" + b"9" * 20 + b" 1:1\n")
+    with pytest.raises(DataError, match=r"<stdin>:2: the label has more than 18 digits"):
+        write_shards(file, tmp_path)
+    file = io.BytesIO(b"5 1:1\n" + b"9" * 20 + b" 1:1\nx 1:1\n")
+    assert write_shards(file, tmp_path).classes.tolist() == ["5", "9" * 20, "x"]
+
+
+@pytest.mark.parametrize("shard_bytes", [0, -1, 1.5, "1", None])
+def test_sizes_of_shards_are_checked(tmp_path, shard_bytes):
+    with pytest.raises(ValueError, match="shard_bytes must be an integer of at least 1, got "):
+        write_shards([(np.eye(2), [0, 1])], tmp_path, shard_bytes=shard_bytes)
+
+
+def test_terms_are_found_when_texts_are_converted(tmp_path):
+    """And not when they are trained on, where options about them would be ignored."""
+    file, folder = tmp_path / "rows.tsv", tmp_path / "rows"
+    file.write_bytes(b"a\tred wine\nb\tgreen tea\n" * 5)
+    assert CliRunner().invoke(app, ["convert", str(file), str(folder)]).exit_code == 0
+    done = CliRunner().invoke(app, ["train", str(folder), str(tmp_path / "new"), "--words", "1"])
+    reason = "its texts became features when it was converted; omit --words"
+    assert (done.exit_code, done.stderr) == (1, f"error: {folder}: {reason}\n")
+    assert not (tmp_path / "new").exists()

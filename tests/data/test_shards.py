@@ -12,9 +12,11 @@ import pytest
 from clusters import bits
 from samples import PACKERS, topics
 from terminal import run
-from xtrellis import TrellisClassifier, load_model
+from xtrellis import TrellisClassifier, TrellisTextClassifier, load_model
 from xtrellis.data import DataError, open_shards, read_svmlight, write_shards
+from xtrellis.data.shards import ENTRY, read_shard
 from xtrellis.learning import Arow
+from xtrellis.model.model_file import write_file
 
 
 def svmlight(X, y, first=0):
@@ -176,6 +178,8 @@ def test_damage_is_named_in_one_line(shards):
     path.write_bytes(content[:-100])
     assert "000001.rows: " in refusal(list, shards)
     assert "cut off" in refusal(list, shards)
+    path.write_bytes(b"")
+    assert "it is not a file of rows, or cut off; convert the rows again" in refusal(list, shards)
     path.write_bytes((folder / "000000.rows").read_bytes())
     if shards.counts[0] != shards.counts[1]:
         assert "its parts do not fit each other" in refusal(list, shards)
@@ -186,7 +190,7 @@ def test_damage_is_named_in_one_line(shards):
         ({**facts, "version": 9}, "it has version 9"),
         ({**facts, "n_features": 3}, "its parts do not fit each other"),
         ({"version": 1}, "it is damaged"),
-        ({**facts, "first_feature": 7}, "its first feature has the number 7, which must be 0 or 1"),
+        ({**facts, "first_feature": 7}, "it is damaged"),
     ]:
         (folder / "rows.json").write_text(json.dumps(changed))
         assert message in refusal(lambda: open_shards(folder)[0])
@@ -194,10 +198,73 @@ def test_damage_is_named_in_one_line(shards):
     assert "there is no rows.json" in refusal(open_shards, folder)
 
 
-def test_bad_rows_leave_a_folder_that_is_not_finished(tmp_path):
+def _facts_without_sense():
+    facts = [("counts", each) for each in ([], [-1], [10**30], "abc", 7, [1.5])]
+    facts += [("n_features", each) for each in (10**30, 2**33, -3, "9", True)]
+    facts += [("labels", each) for each in ([], [[1], [2, 3]], [None] * 20, [2**70] * 20, "ab")]
+    return [*facts, ("whole_numbers", False), ("version", "1"), ("texts", True)]
+
+
+@pytest.mark.parametrize(("name", "value"), _facts_without_sense())
+def test_facts_without_sense_are_refused_in_one_line(shards, name, value):
+    path = shards.folder / "rows.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    message = refusal(open_shards, shards.folder)
+    assert str(shards.folder) in message
+    assert "int()" not in message
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"null", b"1e999"])
+def test_a_list_of_parts_that_is_damaged(shards, content):
+    (shards.folder / "rows.json").write_bytes(content)
+    message = refusal(open_shards, shards.folder)
+    assert message == f"{shards.folder}: it is damaged; convert the rows again"
+    file = shards.folder / "000000.rows"
+    assert "cannot be read (Not a directory)" in refusal(open_shards, file)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        *((name, lambda x: x.astype(np.float64)) for name in ("values", "indices", "labels")),
+        *((name, lambda x: x.astype(np.int16)) for name in ("values", "indptr")),
+        ("labels", lambda x: x > 3),
+        ("indices", lambda x: x[::-1].copy()),
+        ("indices", np.zeros_like),
+    ],
+)
+def test_parts_that_kernels_could_not_rely_on_are_refused(shards, name, change):
+    """Of another type, or with features out of order."""
+    path = shards.folder / "000001.rows"
+    arrays = read_shard(path, mmap=False)
+    with open(path, "wb") as file:
+        write_file(file, {**arrays, name: change(arrays[name])}, {"version": 1}, ENTRY)
+    for read in (shards.read, shards.as_read):
+        assert refusal(read, 1) == f"{path}: its parts do not fit each other"
+    if name == "labels":
+        assert refusal(shards.encoded_labels) == f"{path}: its parts do not fit each other"
+
+
+def test_rows_without_features(tmp_path):
+    shards = write_shards(io.BytesIO(b"a\nb\na\n"), tmp_path / "rows", format="svmlight")
+    X, y = shards[0]
+    assert X.shape == (3, 0)
+    assert y.tolist() == ["a", "b", "a"]
+    with pytest.raises(ValueError, match=r"rows: no row has any feature$"):
+        TrellisClassifier().fit_shards(shards)
+    _, err = run("train", tmp_path / "rows", tmp_path / "model", code=1)
+    assert err == f"error: {tmp_path / 'rows'}: no row has any feature; is this the right file?\n"
+
+
+def test_bad_rows_leave_nothing_behind(tmp_path):
     folder = tmp_path / "rows"
     assert refusal(write_shards, io.BytesIO(b"1 2:1\n1 3:x\n"), folder).startswith("<stdin>:2: ")
+    assert not folder.exists()
     assert "there is no rows.json" in refusal(open_shards, folder)
+    folder.mkdir()
+    many = io.BytesIO(b"1 2:1\n2 3:1\n" * 1000 + b"1 3:x\n")
+    assert refusal(write_shards, many, folder, shard_bytes=100).startswith("<stdin>:2001: ")
+    assert not list(folder.iterdir())
     assert "there are no rows" in refusal(write_shards, io.BytesIO(b"\n"), folder)
     message = refusal(write_shards, io.BytesIO(b"1 0:1\n"), folder, zero_based=False)
     assert "feature 0 in a file of features from 1" in message
@@ -205,3 +272,9 @@ def test_bad_rows_leave_a_folder_that_is_not_finished(tmp_path):
     assert "it holds rows already" in refusal(write_shards, io.BytesIO(b"1 2:1\n"), folder)
     assert "have 3 features, more than the 2" in refusal(open_shards, folder, n_features=2)
     assert open_shards(folder, n_features=9)[0][0].shape == (2, 9)
+
+
+@pytest.mark.parametrize("estimator", [TrellisClassifier(), TrellisTextClassifier()])
+def test_what_is_neither_shards_nor_a_folder(estimator):
+    with pytest.raises(TypeError, match="shards must be a folder, or Shards, got tuple"):
+        estimator.fit_shards((np.eye(2), [0, 1]))

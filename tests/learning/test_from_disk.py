@@ -247,8 +247,9 @@ def test_what_cannot_be_trained_from_disk_is_named(shards):
         clf = TrellisClassifier(**settings)
         assert message in refusal(clf.fit_shards, shards, memory=10**6)
         assert not hasattr(clf, "model_")
-    assert "0.0 MB of memory are too little for 6,000 rows in 10 shards, which need" in refusal(
-        TrellisClassifier().fit_shards, shards, memory=1000
+    assert (
+        "0.0 MB of memory are too little for 6,000 rows in shards of up to 976, which"
+        in refusal(TrellisClassifier().fit_shards, shards, memory=1000)
     )
     assert "memory must be an integer" in refusal(TrellisClassifier().fit_shards, shards, memory=0)
 
@@ -290,3 +291,35 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(rows, tmp_path, always_from_
     assert "training needs as much room there as the rows take; free some" in str(caught.value)
     assert sorted(tmp_path.iterdir()) == before
     assert not hasattr(clf, "model_")
+
+
+@pytest.mark.filterwarnings("ignore:weights up to")
+def test_rows_of_which_none_fits_its_share_of_memory(tmp_path):
+    """A few, but long: one is held out, and there are vertices without one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2000)), np.arange(40) % 4
+    X[np.arange(40), y] += 40
+    shards = write_shards([(X, y)], tmp_path / "rows", shard_bytes=16_000)
+    clf = TrellisClassifier(C=1.0, random_state=0).fit_shards(shards, memory=400_000)
+    assert clf.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("n_rows", [6, 600])
+def test_rows_that_are_all_empty(tmp_path, always_from_disk, n_rows):
+    """Of which nothing can be learned but how frequent the classes are."""
+    X, y = sparse.csr_matrix((n_rows, 3), dtype=np.float32), np.arange(n_rows) % 3 == 0
+    shards = write_shards([(X, y.astype(int))], tmp_path, shard_bytes=100)
+    assert (TrellisClassifier(random_state=0).fit_shards(shards).predict(X) == 0).all()
+
+
+def test_more_epochs_solve_what_is_hard(tmp_path, always_from_disk):
+    """As the warning says: rows that contradict each other, with a large C."""
+    X = np.repeat([[1.0, 0.0], [0.0, 1.0]], 50, axis=0).astype(np.float32)
+    y = np.r_[np.arange(50) % 10 == 0, np.arange(50) % 10 != 0].astype(int)
+    shards = write_shards([(X, y)], tmp_path, shard_bytes=200)
+    settings = {"C": 100.0, "calibration": 0.0, "weight_bits": 32, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="raise epochs or lower C"):
+        TrellisClassifier(**settings).fit_shards(shards)
+    patient = TrellisClassifier(epochs=2000, **settings).fit_shards(shards)
+    expected = TrellisClassifier(**settings).fit(X, y)
+    np.testing.assert_allclose(patient.margins(X), expected.margins(X), atol=0.05)

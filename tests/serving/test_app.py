@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy import sparse
 
 from samples import topics
 from test_text import reports
@@ -161,7 +163,7 @@ def test_a_drawing_for_every_trellis(tmp_path):
         ({"texts": ["a"] * 1001}, "texts: "),
         ({"texts": ["a"] * 21, "explain": True}, "at most 20 texts or rows"),
         ({"rows": [{"indices": [], "values": []}]}, "the model takes texts: pass 'texts'"),
-        ([1, 2], "Input should be a valid dictionary"),
+        ([1, 2], 'the body must be a JSON object such as {"text": "..."}'),
     ],
 )
 def test_requests_that_do_not_fit(client, request_, reason):
@@ -220,6 +222,38 @@ def test_bodies_that_are_not_json(client, body):
     assert "\n" not in reply.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    "body", [b"[" * 50_000, b'{"text": "\xff"}', b'{"text": "a", "top_k": ' + b"9" * 5000 + b"}"]
+)
+def test_bodies_that_cannot_be_decoded(client, body):
+    reply = client.post("/predict", content=body, headers={"content-type": "application/json"})
+    assert reply.status_code == 400
+    assert reply.json()["detail"].startswith("the body is not JSON in UTF-8, or too deep, or has")
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])
+def test_a_body_that_does_not_say_that_it_is_json(client, kind):
+    """As curl -d sends it."""
+    body = b'{"text": "an apple"}'
+    reply = client.post("/predict", content=body, headers={"content-type": kind})
+    assert reply.status_code == 422
+    assert reply.json()["detail"] == 'the header "Content-Type: application/json" is missing'
+    reply = client.post("/predict")
+    assert reply.json()["detail"] == 'the body is empty: send JSON such as {"text": "..."}'
+
+
+def test_features_with_huge_numbers_take_no_memory(tmp_path):
+    """Neither to warm up nor to answer: all columns would take 8 GB."""
+    X = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [7, 2**31 - 2])), (2, 2**31 - 1))
+    TrellisClassifier(random_state=0).fit(X, ["a", "b"]).save(tmp_path / "model")
+    tracemalloc.start()
+    with TestClient(make_app(tmp_path / "model"), client=LOOPBACK) as client:
+        found = predict(client, rows=[{"indices": [2**31 - 2], "values": [1.0]}])
+    assert found["results"][0]["answer"] == "b"
+    assert tracemalloc.get_traced_memory()[1] < 1e8
+    tracemalloc.stop()
+
+
 def test_texts_of_all_kinds(client):
     texts = ["", " ", "\x00", "é" * 1000, "😀", "\ud800", "<script>alert(1)</script>"]
     body = json.dumps({"texts": texts})
@@ -239,7 +273,8 @@ def test_bodies_that_are_too_large(folder):
 
 
 def test_methods_and_paths_that_do_not_exist(client):
-    assert client.get("/predict").status_code == 405
+    reply = client.get("/predict")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "POST")
     assert client.get("/nothing").status_code == 404
 
 

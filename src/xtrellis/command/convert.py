@@ -29,7 +29,8 @@ def convert(
     min_df: opt.MinDf = 1,
     hash_size: opt.HashSize = None,
     shard_size: Annotated[
-        float, typer.Option(min=0.01, help="Megabytes of a part, which is in memory at once.")
+        float,
+        typer.Option(min=0.01, max=1e6, help="Megabytes of a part, which is in memory at once."),
     ] = 32.0,
 ) -> None:
     """Convert rows that may be larger than memory into a folder that needs no parsing.
@@ -38,6 +39,7 @@ def convert(
     part of it at a time. Texts become features here: the options about terms are those of train.
     """
     from ..data.converting import write_shards
+    from ..data.shards import own_files
 
     options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
     of_words, of_characters = opt.term_lengths(words, characters)
@@ -53,7 +55,7 @@ def convert(
         shard_bytes=int(shard_size * 2**20),
         verbose=int(sys.stderr.isatty()),
     )
-    size = sum(path.stat().st_size for path in folder.iterdir())
+    size = sum(path.stat().st_size for path in own_files(folder))
     note(
         f"{count(shards.n_rows, 'row')}, {count(len(shards.classes), 'class', 'classes')}, "
         f"{count(shards.n_features, 'feature')}\n{folder}: {size_in_words(size)} in "

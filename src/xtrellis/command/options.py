@@ -183,6 +183,20 @@ def new_text_classifier(
     )
 
 
+def check_no_terms(
+    why: str, words: str, characters: str, min_df: int, hash_size: int | None
+) -> None:
+    """Raise an error about options of terms, if any is given, where there are none to find."""
+    for option, given in (
+        ("--words", words != "1-2"),
+        ("--characters", characters != "0"),
+        ("--min-df", min_df != 1),
+        ("--hash-size", hash_size is not None),
+    ):
+        if given:
+            raise ValueError(f"{why}; omit {option}")
+
+
 def term_lengths(
     words: str, characters: str
 ) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:

@@ -47,10 +47,21 @@ def _check_apart(output: os.stat_result | None, what: str, inputs: Iterable[Path
     """Raise an error if a regular file is one of the inputs, even under another name."""
     if output is None or not stat.S_ISREG(output.st_mode):
         return
-    for path in inputs:
-        if path is not None and (found := _status(path, "-")) and os.path.samestat(output, found):
+    for path in _files(inputs):
+        if (found := _status(path, "-")) and os.path.samestat(output, found):
             name = "standard input" if str(path) == "-" else path
             raise ValueError(f"{what} is the same file as {name}; name another file to write")
+
+
+def _files(inputs: Iterable[Path | None]) -> Iterator[Path]:
+    """The files that inputs consist of: those of a folder of rows are its parts."""
+    for path in inputs:
+        if path is not None and path.is_dir():
+            from ..data.shards import own_files
+
+            yield from own_files(path)
+        elif path is not None:
+            yield path
 
 
 def _status(path: Path, stdin: str | None = None) -> os.stat_result | None:

@@ -109,9 +109,9 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
         if _is_text(train):
             return TrainingData(*train)
         zero_based = _zero_based([train], options)
-        return TrainingData(
-            train.matrix(zero_based=zero_based), train.y, first_feature=int(not zero_based)
-        )
+        X = train.matrix(zero_based=zero_based)
+        check_features(rows, X.shape[1])
+        return TrainingData(X, train.y, first_feature=int(not zero_based))
     other = parse(valid, options)
     check_kind(valid, _is_text(other), _is_text(train), "training rows are")
     if _is_text(train):
@@ -119,6 +119,7 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
         return TrainingData(texts, y, other[0], as_labels(valid, other[1], np.unique(y)))
     zero_based = _zero_based([train, other], options)
     X = train.matrix(zero_based=zero_based)
+    check_features(rows, X.shape[1])
     X_valid = other.matrix(X.shape[1], zero_based, "warn")
     y_valid = as_labels(valid, other.y, np.unique(train.y))
     return TrainingData(X, train.y, X_valid, y_valid, int(not zero_based))
@@ -189,6 +190,12 @@ def check_classes(path: Path, classes: Any, y: Any, texts: list[str] | None) -> 
     if doubt is not None:
         note(f"warning: {path}: {doubt}" + ("; a tsv row is label<TAB>text" if texts else ""))
     warnings.filterwarnings("ignore", ".*check (which part|that labels)")  # said just now
+
+
+def check_features(path: Path, n_features: int) -> None:
+    """Raise an error about rows that nothing can be learned from."""
+    if not n_features:
+        raise ValueError(f"{path}: no row has any feature; is this the right file?")
 
 
 def _check_lines(path: Path, labels: list[Any]) -> None:

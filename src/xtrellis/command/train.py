@@ -61,6 +61,7 @@ def train(
         float,
         typer.Option(
             min=0.001,
+            max=1e6,
             help="Gigabytes to train in; a folder of rows that needs more is read part by part.",
         ),
     ] = 1.0,
@@ -84,6 +85,7 @@ def train(
 
         classifier = TrellisEnsemble(classifier, trellises, n_jobs=jobs, random_state=seed)
     options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
+    terms = words, characters, min_df, hash_size
     data = read_or_open(rows, valid, options, memory * 2**30)
     if data.shards is not None:
         check_from_disk(rows, data, classifier, prune, memory)
@@ -94,9 +96,13 @@ def train(
         if data.shards is not None:
             raise ValueError("--class-texts needs a file of texts to train on, not a folder")
         descriptions = read_descriptions(class_texts)
+    if data.first_feature is not None:
+        opt.check_no_terms(f"{rows}: these are features, not texts", *terms)
+    elif data.shards is not None:
+        opt.check_no_terms(f"{rows}: its texts became features when it was converted", *terms)
     estimator = classifier
     if data.first_feature is None:
-        estimator = opt.new_text_classifier(classifier, words, characters, min_df, hash_size)
+        estimator = opt.new_text_classifier(classifier, *terms)
     layout = options.layout()
     fit = _fit_in_memory(estimator, data, descriptions)
     if data.shards is not None:

@@ -54,6 +54,9 @@ def widths(
     if data.first_feature is None:
         text = opt.new_text_classifier(None, words, characters, min_df, hash_size)
         X = text.new_features().fit_transform(X, min_df)
+    else:
+        why = f"{rows}: these are features, not texts"
+        opt.check_no_terms(why, words, characters, min_df, hash_size)
     from ..selection.widths import select_slice_width
 
     warnings.filterwarnings("ignore", "interrupted: ")  # the table says so

@@ -6,36 +6,27 @@ are numbered as they come; their names, and what else is known only at the end, 
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import Float32Array, IntArray
+from .._checks import check_integer
 from .labels import checked_label
 from .readers import Format, known_format, labelled_texts
-from .shards import (
-    ENTRY,
-    NAME,
-    VERSION,
-    Shards,
-    open_shards,
-    read_shard,
-    shard_path,
-    write_features,
-)
+from .shard_writer import ShardWriter
+from .shards import MOST, Shards
 from .streams import DataError, Source, Stream, opened
-from .svmlight import ZeroBased, _Block, _parse
+from .svmlight import LONG_LABEL, ZeroBased, _Block, _parse
 from .tables import Column, Columns, Row
 from .terms import Lengths, TermCounts
 from .text_features import TextFeatures, new_features
 
 _SHARD = 2**25  # bytes of features and values in a shard, about
-_MOST = 2**31 - 1  # the highest number of a feature
 
 Batches = Iterable[tuple[Any, Any]]
 Report = Callable[[int], None]
@@ -70,7 +61,8 @@ def write_shards(
         the same number of columns. Rows should be in random order: those that are sorted by class
         take longer to train on.
     folder : path
-        Made if it does not exist; it must not hold rows already.
+        Made if it does not exist; it must not hold rows already. If the rows cannot be converted,
+        nothing is left in it.
     format, text_column, label_column, delimiter, header
         As for :func:`read_rows`.
     zero_based : bool or "auto", default="auto"
@@ -108,15 +100,17 @@ def write_shards(
     """
     from .._progress import row_progress
 
-    writer = ShardWriter(folder, shard_bytes)
-    with row_progress(verbose, None) as report:
+    check_integer("shard_bytes", shard_bytes, 1)
+    with ShardWriter(folder, shard_bytes) as writer, row_progress(verbose, None) as report:
         rows: Any = source
         if not isinstance(source, str | os.PathLike) and not hasattr(source, "read"):
             return _from_batches(rows, writer, report)
         columns = Columns(text_column, label_column, delimiter, header)
         with opened(rows) as stream:
             format = known_format(stream, format, columns)
-            if format in ("svmlight", "lines"):  # of the latter, the line that is wrong is named
+            head = stream.head().strip()
+            if format == "svmlight" or (format == "lines" and (b":" in head or not head)):
+                # Of the latter a line is wrong, which is named; or there are none.
                 return _from_svmlight(stream, writer, zero_based, report)
             features = new_features(words, characters, min_df, hash_size)
             texts = labelled_texts(stream, rows, format, columns)
@@ -126,18 +120,25 @@ def write_shards(
 def _from_svmlight(
     stream: Stream, writer: ShardWriter, zero_based: ZeroBased, report: Report
 ) -> Shards:
-    least, most = _MOST, -1
+    from ..kernels import svmlight as kernel
+
+    least, most, words, long_label = MOST, -1, False, None
     for text in stream.blocks(min(writer.shard_bytes, 2**22)):
         block = _parse(stream, text, labelled=True)
-        least = min(least, int(block.indices.min(initial=_MOST)))
+        least = min(least, int(block.indices.min(initial=MOST)))
         most = max(most, int(block.indices.max(initial=-1)))
         names, whole_numbers = _names(stream, block)
+        if long_label is None and (long := block.label_kinds == kernel.LONG_INTEGER).any():
+            long_label = int(block.lines[np.argmax(long)])
+        words = words or bool((block.label_kinds == kernel.TEXT).any())
         sizes = np.diff(block.row_stops, prepend=0)
         writer.add(sizes, block.indices, block.values, names, whole_numbers)
         report(len(names))
     writer.flush()
     if not writer.counts:
         raise stream.error("there are no rows; is this the right file?")
+    if long_label is not None and not words:
+        raise stream.error(LONG_LABEL, long_label)
     if zero_based == "auto":
         zero_based = least == 0 or most < 0
     if not zero_based and least == 0:
@@ -172,9 +173,9 @@ def _from_batches(batches: Batches, writer: ShardWriter, report: Report) -> Shar
                 f"batch {number} has {X.shape[1]} features, those before it {n_features}; "
                 f"all need the same columns"
             )
-        if labels.ndim != 1 or labels.dtype.kind not in "iuUO":
-            raise DataError(f"labels of batch {number} must be whole numbers or texts")
-        names, whole_numbers = [str(label) for label in labels.tolist()], labels.dtype.kind in "iu"
+        if n_features > MOST + 1:
+            raise DataError(f"batch {number} has {n_features} features, and {MOST + 1} is the most")
+        names, whole_numbers = _checked_names(labels, number)
         step = max(1, writer.shard_bytes * len(names) // (8 * max(X.nnz, 1)))
         for start in range(0, len(names), step):
             part = X[start : start + step]
@@ -185,6 +186,19 @@ def _from_batches(batches: Batches, writer: ShardWriter, report: Report) -> Shar
     if n_features is None:
         raise DataError("there are no rows to write")
     return writer.finish(n_features, 0)
+
+
+def _checked_names(labels: npt.NDArray[Any], batch: int) -> tuple[list[str], bool]:
+    """Labels of a batch as texts, and whether all of them are whole numbers."""
+    found: list[Any] = labels.tolist() if labels.ndim == 1 else [None]
+    whole_numbers = all(
+        isinstance(label, Integral) and not isinstance(label, bool) for label in found
+    )
+    if not whole_numbers and not all(isinstance(label, str) for label in found):
+        raise DataError(f"labels of batch {batch} must be whole numbers or texts")
+    if whole_numbers and any(abs(label) >= 2**63 for label in found):
+        raise DataError(f"labels of batch {batch} are too large: {2**63 - 1} is the most")
+    return [str(label) for label in found], whole_numbers
 
 
 def _from_texts(
@@ -203,7 +217,7 @@ def _from_texts(
     columns = features.finish(min_df)
     for number in range(len(writer.counts)):
         writer.change(number, lambda indptr, i, x: _weighed(features, columns, indptr, i, x))
-    write_features(writer.folder, features)
+    writer.write_features(features)
     return writer.finish(features.n_columns, 0, texts=True)
 
 
@@ -240,93 +254,3 @@ def _weighed(
     counts = TermCounts(indptr, numbers.astype(np.int32, copy=False), values)
     features.weigh(counts)
     return counts.indptr, counts.indices, counts.data
-
-
-class ShardWriter:
-    """Collects rows until they fill a shard; labels are numbered as they come.
-
-    Attributes
-    ----------
-    counts : list of int
-        Number of rows of each shard written so far.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str], shard_bytes: int) -> None:
-        self.folder, self.shard_bytes = Path(folder), shard_bytes
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if (self.folder / NAME).exists():
-            raise DataError(
-                f"{self.folder}: it holds rows already; name another folder, or delete it"
-            )
-        self.counts: list[int] = []
-        self._numbers: dict[str, int] = {}
-        self._whole_numbers = True
-        self._parts: list[tuple[Any, Any, Any, Any]] = []
-        self._size = 0
-
-    def add(
-        self,
-        sizes: npt.NDArray[Any],
-        indices: npt.NDArray[np.int32],
-        values: npt.NDArray[np.float32],
-        labels: Sequence[str],
-        whole_numbers: bool = False,
-    ) -> None:
-        """Take some rows: the number of features of each, all features and values, the labels."""
-        numbers = self._numbers
-        encoded = [numbers.setdefault(name, len(numbers)) for name in labels]
-        self._whole_numbers &= whole_numbers
-        self._parts.append((sizes, indices, values, np.array(encoded, np.int32)))
-        self._size += indices.nbytes + values.nbytes
-        if self._size >= self.shard_bytes:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what was collected as a shard."""
-        if any(len(part[3]) for part in self._parts):
-            sizes, indices, values, labels = (
-                np.concatenate(arrays) for arrays in zip(*self._parts, strict=True)
-            )
-            arrays = {
-                "values": values,
-                "indices": indices,
-                "indptr": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-                "labels": labels,
-            }
-            self._write(len(self.counts), arrays)
-            self.counts.append(len(labels))
-        self._parts, self._size = [], 0
-
-    def change(self, number: int, change: Callable[[Any, Any, Any], tuple[Any, Any, Any]]) -> None:
-        """Change the rows of a shard: their indptr, features and values."""
-        arrays = read_shard(shard_path(self.folder, number), mmap=False)
-        names = "indptr", "indices", "values"
-        changed = change(*(arrays[name] for name in names))
-        self._write(number, {**arrays, **dict(zip(names, changed, strict=True))})
-
-    def _write(self, number: int, arrays: dict[str, Any]) -> None:
-        from ..model.atomic import replacing
-        from ..model.model_file import write_file
-
-        path = shard_path(self.folder, number)
-        with replacing(path) as beside, open(beside, "wb") as file:
-            write_file(file, arrays, {"version": VERSION}, ENTRY)
-
-    def finish(self, n_features: int, first_feature: int, texts: bool = False) -> Shards:
-        """Write what the folder holds, and open it."""
-        from ..model.atomic import replacing
-
-        self.flush()
-        names: list[Any] = list(self._numbers)
-        facts = {
-            "version": VERSION,
-            "counts": self.counts,
-            "n_features": n_features,
-            "first_feature": first_feature,
-            "whole_numbers": self._whole_numbers,
-            "labels": [int(name) for name in names] if self._whole_numbers else names,
-            **({"texts": True} if texts else {}),
-        }
-        with replacing(self.folder / NAME) as beside:
-            beside.write_text(json.dumps(facts), encoding="utf-8")
-        return open_shards(self.folder)

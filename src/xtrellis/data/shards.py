@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 NAME, SUFFIX, FEATURES = "rows.json", ".rows", "features.xtrellis"
 VERSION = 1
 ENTRY = "xtrellis rows"  # of a shard's header
+MOST = 2**31 - 1  # the highest number of a feature
+
+_TYPES = {"values": np.float32, "indices": np.int32, "indptr": np.int64, "labels": np.int32}
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,12 @@ class Shards:
             path = shard_path(self.folder, number)
             with _naming(path):
                 labels = read_shard(path, mmap=True)["labels"]
-                known = labels.max(initial=0) < len(self.numbers) and labels.min(initial=0) >= 0
+                known = labels.dtype == _TYPES["labels"]
+                known = (
+                    known
+                    and labels.max(initial=0) < len(self.numbers)
+                    and labels.min(initial=0) >= 0
+                )
                 if labels.shape != (n_rows,) or not known:
                     raise DataError("its parts do not fit each other")
             found.append(self.numbers[labels])
@@ -126,9 +134,9 @@ class Shards:
             indptr, indices = arrays["indptr"], arrays["indices"]
             values, labels = arrays["values"], arrays["labels"]
             n_rows, n_values = self.counts[number], len(values)
-            # What kernels rely on; features in order are what the converter wrote.
-            sound = (
-                indptr.shape == (n_rows + 1,)
+            sound = (  # which kernels rely on
+                all(arrays[name].dtype == dtype for name, dtype in _TYPES.items())
+                and indptr.shape == (n_rows + 1,)
                 and labels.shape == (n_rows,)
                 and indices.shape == (n_values,)
                 and indptr[0] == 0
@@ -137,7 +145,8 @@ class Shards:
                 and labels.min(initial=0) >= 0
                 and labels.max(initial=0) < len(self.numbers)
                 and indices.min(initial=self.first_feature) >= self.first_feature
-                and indices.max(initial=0) < self.n_features + self.first_feature
+                and indices.max(initial=-1) < self.n_features + self.first_feature
+                and _are_in_order(indptr, indices)
             )
             if not sound:
                 raise DataError("its parts do not fit each other")
@@ -196,20 +205,62 @@ def open_shards(folder: str | os.PathLike[str], *, n_features: int | None = None
                 f"rows again"
             ) from None
         if found["version"] != VERSION:
-            raise DataError(f"it has version {found['version']}, and this xtrellis reads {VERSION}")
-        counts = tuple(int(count) for count in found["counts"])
-        names = found["labels"]
-        labels = np.array(names, np.int64) if found["whole_numbers"] else label_array(names)
+            version = repr(found["version"])[:40]
+            raise DataError(f"it has version {version}, and this xtrellis reads {VERSION}")
+        counts = tuple(_checked_number(count, 1, MOST) for count in _checked_list(found["counts"]))
+        kind = int if found["whole_numbers"] else str
+        names = [_checked_type(name, kind) for name in _checked_list(found["labels"])]
+        labels = label_array(names) if kind is str else np.array(names, np.int64)
         classes, numbers = np.unique(labels, return_inverse=True)
-        own, first = int(found["n_features"]), int(found["first_feature"])
-        if first not in (0, 1):
-            raise DataError(f"its first feature has the number {first}, which must be 0 or 1")
+        own = _checked_number(found["n_features"], 0, MOST + 1)
+        first = _checked_number(found["first_feature"], 0, 1)
     features = _read_features(path) if found.get("texts") else None
     if features is not None and features.n_columns != own:
         raise DataError(f"{path / FEATURES}: it has another number of features than the rows")
     if n_features is not None and n_features < own:
         raise DataError(f"{path}: its rows have {own} features, more than the {n_features} wanted")
     return Shards(path, counts, n_features or own, first, classes, numbers, features)
+
+
+def as_shards(source: Any) -> Shards:
+    """Shards, or the folder of them, as an estimator is given either."""
+    if isinstance(source, str | os.PathLike):
+        return open_shards(source)
+    if not isinstance(source, Shards):
+        raise TypeError(f"shards must be a folder, or Shards, got {type(source).__name__}")
+    return source
+
+
+def _checked_type(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError
+    return value
+
+
+def _checked_list(values: Any) -> list[Any]:
+    if not _checked_type(values, list):
+        raise TypeError
+    return list(values)
+
+
+def _checked_number(value: Any, least: int, most: int) -> int:
+    if not least <= _checked_type(value, int) <= most:
+        raise TypeError
+    return int(value)
+
+
+def _are_in_order(indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32]) -> bool:
+    """Whether features ascend within every row."""
+    rises = indices[1:] > indices[:-1]
+    starts = indptr[1:-1]
+    rises[starts[(starts > 0) & (starts < len(indices))] - 1] = True  # between two rows
+    return bool(rises.all())
+
+
+def own_files(folder: Path) -> list[Path]:
+    """Files of a folder of rows, without others that may be there."""
+    files = [folder / NAME, folder / FEATURES, *folder.glob(f"*{SUFFIX}")]
+    return [file for file in files if file.is_file()]
 
 
 def write_features(folder: Path, features: TextFeatures) -> None:
@@ -258,12 +309,22 @@ def read_shard(path: Path, mmap: bool) -> dict[str, Any]:
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
     """One line that names the file, whatever is wrong with it."""
+    from ..model.packing import ModelFileError
+
     try:
         yield
     except FileNotFoundError:
         raise DataError(f"{path}: this shard is missing; convert the rows again") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = str(error) if isinstance(error, ValueError) else "it is damaged"
+    except MemoryError:
+        raise
+    except Exception as error:
+        what = "it is damaged; convert the rows again"
+        if isinstance(error, DataError):
+            what = str(error)
+        elif isinstance(error, ModelFileError):
+            what = str(error).replace("a model file", "a file of rows") + "; convert the rows again"
+        elif isinstance(error, OSError):
+            what = f"cannot be read ({error.strerror or error}); check the path"
         raise DataError(f"{path}: {' '.join(what.split())}") from None
 
 

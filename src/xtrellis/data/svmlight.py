@@ -21,6 +21,8 @@ from .streams import Source, Stream, opened, shown
 ZeroBased = bool | Literal["auto"]
 HandleUnknown = Literal["error", "warn", "ignore"]
 
+LONG_LABEL = "the label has more than 18 digits; use shorter ones, or names"
+
 _WORD = re.compile(rb"[^ \t\r\n#]*")
 
 
@@ -351,7 +353,7 @@ def _labels(stream: Stream, blocks: list[_Block], lines: npt.NDArray[np.int64]) 
         return _joined([block.labels for block in blocks], np.int64)
     if (kinds != kernel.TEXT).all():
         line = int(lines[np.argmax(kinds == kernel.LONG_INTEGER)])
-        raise stream.error("the label has more than 18 digits; use shorter ones, or names", line)
+        raise stream.error(LONG_LABEL, line)
     names: list[str] = []
     for block in blocks:
         start = 0

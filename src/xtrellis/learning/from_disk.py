@@ -27,6 +27,7 @@ from ..model.weights import EdgeWeights
 from .blocks import BlockResult, Plan, edge_parts
 from .learners import LinearSVM
 from .learners.streamed_svm import Parts, StreamedBlock, StreamedSVM
+from .learners.svm import MAX_ROUNDS
 from .room import FinishedBlocks, Room
 from .rows import TrainingRows
 from .stored_rows import SpilledParts, StoredRows, spill
@@ -113,13 +114,14 @@ class _Job:
         self.room = Room(setting.memory / 2)
         self.after = FinishedBlocks(setting.memory / _FINISHED)
         self.before = FinishedBlocks(setting.memory / _FINISHED)
-        self.streamed = StreamedSVM(setting.learner.C, setting.learner.tolerance)
+        rounds = setting.epochs or MAX_ROUNDS
+        self.streamed = StreamedSVM(setting.learner.C, setting.learner.tolerance, rounds)
         self.results: list[BlockResult] = []  # without their weights
         self.shortfalls: list[tuple[float, int]] = []
         self.n_pairs = 0
         self.n_blocks = 0
         n_trained = sum(bool((self.vertices_of_class[:, i] >= 0).any()) for i in self._slices())
-        self.total_work = float(rows.stored.n_values) * trellis.slice_width * max(1, n_trained)
+        self.total_work = max(1.0, rows.stored.n_values) * trellis.slice_width * max(1, n_trained)
         self.epochs = setting.epochs or setting.learner.passes(self.total_work)
 
     def _slices(self) -> range:

@@ -19,6 +19,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.exceptions import HTTPException
 
 from .. import __version__
 from .answers import answer
@@ -109,6 +110,7 @@ def make_app(
     app.state.models, app.state.metrics = models, metrics
     app.add_middleware(Guard, metrics=metrics, max_body=max_body, body_seconds=body_seconds)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
+    app.add_exception_handler(HTTPException, _refuse_http)
 
     @app.post("/predict", summary="Classify texts or sparse rows", responses=_PREDICT_ANSWERS)
     async def predict(request: PredictRequest) -> Response:
@@ -191,9 +193,26 @@ def _file(name: str) -> str:
 # ---------------------------------------------------------------------- errors
 
 
-async def _refuse_invalid(_: Request, error: Exception) -> Response:
+async def _refuse_http(request: Request, error: Exception) -> Response:
+    """One line about what FastAPI refuses itself, such as a body that cannot be decoded."""
+    assert isinstance(error, HTTPException)
+    reason = error.detail
+    if error.status_code == 400 and request.url.path == "/predict":
+        reason = "the body is not JSON in UTF-8, or too deep, or has a number of too many digits"
+    reply = _refusal(error.status_code, reason)
+    reply.headers.update(error.headers or {})
+    return reply
+
+
+async def _refuse_invalid(request: Request, error: Exception) -> Response:
     """One line about a wrong body: 400 if it is not JSON, 422 if its content is invalid."""
     first: dict[str, Any] = dict(error.errors()[0])  # type: ignore[attr-defined]
+    if first["loc"] == ("body",) and first["type"] in ("missing", "model_attributes_type"):
+        if first["type"] == "missing":
+            return _refusal(422, 'the body is empty: send JSON such as {"text": "..."}')
+        if "json" not in request.headers.get("content-type", ""):  # and so it was not parsed
+            return _refusal(422, 'the header "Content-Type: application/json" is missing')
+        return _refusal(422, 'the body must be a JSON object such as {"text": "..."}')
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", "")
         return _refusal(400, f"the body is not JSON: {reason}".rstrip(": "))

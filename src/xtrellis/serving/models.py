@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from .._arrays import canonical_csr
 from ..model.model_file import load_model
@@ -129,5 +130,6 @@ def _warm_up(served: ServedModel) -> None:
     if served.takes_texts:
         rows = served.features_of(["warm up"])
     else:
-        rows = canonical_csr(np.zeros((1, served.classifier.n_features_in_), np.float32))
+        shape = 1, served.classifier.n_features_in_  # which may be billions
+        rows = canonical_csr(sparse.csr_matrix(shape, dtype=np.float32))
     served.top_k(rows, 2)

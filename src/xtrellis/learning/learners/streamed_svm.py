@@ -50,7 +50,14 @@ class StreamedSVM(LinearSVM):
 
     There are no Newton steps, each of which would read all rows many times: what so many passes of
     coordinate descent leave unsolved is left as it is, and reported as a shortfall.
+
+    Parameters
+    ----------
+    rounds : int
+        How many rounds of three passes there are at most.
     """
+
+    rounds: int = MAX_ROUNDS
 
     def _norms(self, block: Block) -> Float32Array:
         assert isinstance(block, StreamedBlock)
@@ -90,7 +97,10 @@ class StreamedSVM(LinearSVM):
     def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
         """Nothing: coordinate descent is all there is."""
 
+    def _newton(self, block: Block, state: SVMState, order: IntArray, n_steps: int = 0) -> None:
+        """Nothing, likewise: there is nothing left to do once all edges are solved."""
+
     def converged(self, state: SVMState) -> bool:
         """Whether every edge is solved, or has had its passes."""
         solved = bool((state.gaps <= self.tolerance).all())
-        return solved or state.n_rounds >= MAX_ROUNDS
+        return solved or state.n_rounds >= self.rounds
