@@ -4,6 +4,7 @@ import importlib
 import os
 import signal
 import time
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -14,8 +15,8 @@ from samples import topics
 from xtrellis import TrellisClassifier
 from xtrellis.graph import Trellis
 from xtrellis.learning import LinearSVM
-from xtrellis.learning.blocks import Job, block_rows, plan_blocks
-from xtrellis.learning.cluster import check_versions, on_cluster
+from xtrellis.learning.blocks import Job, Plan, plan_blocks
+from xtrellis.learning.cluster import check_versions, on_cluster, tasks_of
 from xtrellis.learning.rows import prepare_rows
 from xtrellis.learning.training import BLOCK_BYTES
 
@@ -60,20 +61,54 @@ def job_of(function, rows, plans):
     return Job(function, rows, plans, lambda _: ())
 
 
-def test_rows_are_sent_to_each_worker_once(client):
-    """All blocks of a worker see the same array; their own rows are found again there."""
+def look(rows, plan):
+    """Which rows a block sees, where."""
+    return os.getpid(), rows.X.data.ctypes.data, rows.paths, plan.rows
 
-    def look(rows, plan):
-        return os.getpid(), rows.X.data.ctypes.data, plan.rows
 
+def test_workers_are_sent_the_rows_of_their_blocks_alone(client):
     rows, plans = a_plan()
     assert len(plans) > 4
-    seen = list(on_cluster(client, job_of(look, rows, plans), range(len(plans))))
-    assert sorted(index for index, _ in seen) == list(range(len(plans)))
-    assert len({(pid, address) for _, (pid, address, _) in seen}) <= 2
-    for index, (_, _, members) in seen:
-        np.testing.assert_array_equal(members, plans[index].rows)
-        np.testing.assert_array_equal(members, block_rows(rows, plans[index]))
+    seen = dict(on_cluster(client, job_of(look, rows, plans), range(len(plans))))
+    assert sorted(seen) == list(range(len(plans)))
+    for index, (_, _, paths, members) in seen.items():
+        np.testing.assert_array_equal(paths, rows.paths[plans[index].rows])
+        np.testing.assert_array_equal(members, np.arange(len(paths)))
+
+
+def test_blocks_with_the_same_rows_share_them(client):
+    """Those of the source, and those of another vertex: a worker has their rows once."""
+    rows, plans = a_plan()
+    source, other = plans[0], plans[1]
+    assert len(source.rows) == len(rows.paths) > len(other.rows)
+    parts = [replace(plan, edges=plan.edges[j : j + 1]) for plan in (source, other) for j in (0, 1)]
+    seen = dict(on_cluster(client, job_of(look, rows, parts), range(4)))
+    for pair in ((0, 1), (2, 3)):
+        by_worker = {(pid, address) for pid, address, *_ in (seen[index] for index in pair)}
+        assert len(by_worker) == len({pid for pid, _ in by_worker})
+        for index in pair:
+            np.testing.assert_array_equal(seen[index][2], rows.paths[parts[index].rows])
+
+
+def test_all_rows_reach_blocks_of_independent_training(client):
+    rows, _ = a_plan()
+    plans = [Plan(np.array([edge])) for edge in range(5)]
+    seen = dict(on_cluster(client, job_of(look, rows, plans), range(5)))
+    assert len({(pid, address) for pid, address, *_ in seen.values()}) <= 2
+    for _, _, paths, members in seen.values():
+        np.testing.assert_array_equal(paths, rows.paths)
+        assert members is None
+
+
+def test_small_blocks_go_together_and_large_ones_first():
+    rows, plans = a_plan()
+    plans = [replace(plan, work=plan.work if i else 1e9) for i, plan in enumerate(plans)]
+    tasks = tasks_of(job_of(look, rows, plans), range(len(plans)), n_threads=2)
+    assert sorted(index for task in tasks for index in task.blocks) == list(range(len(plans)))
+    assert tasks[0].blocks == (0,)
+    assert tasks[0].rows_of == ()
+    assert len(tasks) == 2  # all others are small
+    assert [task.work for task in tasks] == sorted((t.work for t in tasks), reverse=True)
 
 
 def test_a_killed_worker_changes_nothing(client, tmp_path):

@@ -1,8 +1,11 @@
 """Blocks as tasks of a Dask cluster.
 
-The rows are sent to every worker once, from worker to worker; a task is then a block's edges and
-vertex, a few kilobytes. Finished blocks come back one by one, pruned. If a worker dies, its blocks
-are trained by the others; a new worker is sent the rows when it gets its first block.
+A block is trained from the rows that pass its vertex, and a worker is sent these rows alone, when
+it is about to train the block. Small blocks go together, as a task costs some milliseconds. All
+rows pass the source: they are sent to each worker that trains some of its edges, once. Finished
+blocks come back as their task ends, pruned.
+
+If a worker dies, its blocks are trained by the others; rows that went with it are sent again.
 
 Dask is only imported when it is used.
 """
@@ -10,17 +13,22 @@ Dask is only imported when it is used.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .blocks import Job, Plan, block_rows
+import numpy as np
+
+from .blocks import Job, Plan, block_rows, sees_all
 from .rows import TrainingRows
 
 PACKAGES = ("xtrellis", "numba", "numpy", "scipy")  # whose versions decide what a block is
-_ATTEMPTS = 3  # at sending the rows, if every worker that had them has died
+_ATTEMPTS = 3  # at sending rows, if workers die before a block is finished
+_TASKS_PER_THREAD = 16  # of small blocks: few enough to cost little, and enough to share fairly
+_AHEAD = 2  # tasks per thread that have their rows on the way
 
 _client: ContextVar[Any] = ContextVar("client", default=None)
 
@@ -89,19 +97,63 @@ def check_versions(client: Any) -> None:
 # ---------------------------------------------------------------------- tasks
 
 
+@dataclass(frozen=True)
+class Task:
+    """Blocks that a worker trains one after the other, largest first."""
+
+    blocks: tuple[int, ...]
+    rows_of: tuple[int, ...]  # blocks whose rows they learn from; none: they need all rows
+    work: float
+
+
+def tasks_of(job: Job, order: Sequence[int], n_threads: int) -> list[Task]:
+    """These blocks as tasks, those with most work first; small blocks go together."""
+    plans = job.plans
+    whole = [index for index in order if sees_all(job.rows, plans[index])]
+    at_vertex: dict[Any, list[int]] = {}
+    for index in set(order) - set(whole):
+        at_vertex.setdefault(plans[index].vertex, []).append(index)
+    tasks = [Task((index,), (), plans[index].work) for index in whole]
+    alone = []
+    for indices in at_vertex.values():
+        if len(indices) > 1:  # the parts of a wide vertex, which learn from the same rows
+            tasks += [Task((each,), (indices[0],), plans[each].work) for each in indices]
+        else:
+            alone += indices
+    total = sum(plans[index].work for index in order)
+    for bundle in _bundles(job.plans, alone, total / (_TASKS_PER_THREAD * n_threads)):
+        tasks.append(Task(bundle, bundle, sum(plans[index].work for index in bundle)))
+    return sorted(tasks, key=lambda task: (-task.work, task.blocks))
+
+
+def _bundles(plans: Sequence[Plan], indices: list[int], work: float) -> Iterator[tuple[int, ...]]:
+    """These blocks, largest first, in bundles of at least so much work."""
+    bundle: list[int] = []
+    found = 0.0
+    for index in sorted(indices, key=lambda index: (-plans[index].work, index)):
+        bundle.append(index)
+        found += plans[index].work
+        if found >= work:
+            yield tuple(bundle)
+            bundle, found = [], 0.0
+    if bundle:
+        yield tuple(bundle)
+
+
 def on_cluster(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[int, Any]]:
     """Number and result of each of these blocks, as they are ready."""
     from distributed import CancelledError
 
-    left = dict.fromkeys(order)
-    for attempt in range(1, _ATTEMPTS + 1):
+    left, failures = dict.fromkeys(order), 0
+    while left:
+        before = len(left)
         try:
             for index, result in _submitted(client, job, list(left)):
                 del left[index]
                 yield index, result
-            return
-        except CancelledError as error:  # the rows were on no worker any more
-            if attempt == _ATTEMPTS:
+        except CancelledError as error:  # rows were on no worker any more
+            failures = failures + 1 if len(left) == before else 0
+            if failures == _ATTEMPTS:
                 raise RuntimeError(
                     f"all workers that had the rows died, {_ATTEMPTS} times; {len(left)} blocks "
                     f"are not trained: give the workers more memory"
@@ -109,35 +161,85 @@ def on_cluster(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[in
 
 
 def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[int, Any]]:
-    """The same, as long as one worker has the rows."""
+    """The same, until rows are lost with a worker."""
     from distributed import CancelledError, KilledWorker, as_completed
 
-    if not order:
-        return
-    everywhere = client.scatter(job.rows, broadcast=True, hash=False)
-    number = {}
+    waiting = tasks_of(job, order, _n_threads(client))[::-1]
+    sent = _SentRows(client, job, waiting)
+    running: dict[Any, Task] = {}
+    completed = as_completed(with_results=True)
+
+    def submit() -> None:
+        """Keep every worker busy, with few rows under way."""
+        wanted = _AHEAD * _n_threads(client) if waiting else 0
+        while waiting and len(running) < wanted:
+            task = waiting.pop()
+            blocks = [(job.plans[index], job.settings(index)) for index in task.blocks]
+            light = [(replace(plan, rows=None), settings) for plan, settings in blocks]
+            future = client.submit(_train, sent.rows(task), light, job.function, pure=False)
+            running[future] = task
+            completed.add(future)
+
     try:
-        for index in order:
-            light = replace(job.plans[index], rows=None)  # its rows are found again by the worker
-            task = client.submit(
-                _train, everywhere, light, job.function, job.settings(index), pure=False
-            )
-            number[task] = index
-        for task, result in as_completed(list(number), with_results=True):
-            if isinstance(result, CancelledError):  # Dask hands it over instead of raising it
-                raise result
-            yield number.pop(task), result
+        submit()
+        for future, results in completed:
+            if isinstance(results, CancelledError):  # Dask hands it over instead of raising it
+                raise results
+            task = running.pop(future)
+            sent.release(task)
+            submit()
+            yield from zip(task.blocks, results, strict=True)
     except KilledWorker as error:
         raise RuntimeError(
             f"workers died while they trained a block ({error}): they may be short of memory"
         ) from error
     finally:
         with suppress(Exception):  # the cluster may be gone
-            client.cancel(list(number))
+            client.cancel(list(running))
+
+
+class _SentRows:
+    """Rows on the cluster: those of a task are there from its submission to its end."""
+
+    def __init__(self, client: Any, job: Job, tasks: Sequence[Task]) -> None:
+        self.client, self.job = client, job
+        self.n_tasks = Counter(task.rows_of for task in tasks)
+        self.futures: dict[tuple[int, ...], Any] = {}
+
+    def rows(self, task: Task) -> Any:
+        """Future of a list of training rows: those of each block.
+
+        Within a task of the cluster they stay where they are until a worker fetches them.
+        """
+        if task.rows_of not in self.futures:
+            job, everywhere = self.job, False
+            parts = [block_rows(job.rows, job.plans[index]) for index in task.rows_of]
+            if not parts:
+                parts = [job.rows]
+                everywhere = self.n_tasks[()] >= len(self.client.nthreads())
+            (future,) = self.client.scatter([parts], broadcast=everywhere, hash=False)
+            self.futures[task.rows_of] = future
+        return self.futures[task.rows_of]
+
+    def release(self, task: Task) -> None:
+        """Forget the rows of a finished task, unless others need them."""
+        self.n_tasks[task.rows_of] -= 1
+        if self.n_tasks[task.rows_of] == 0:
+            del self.futures[task.rows_of]
+
+
+def _n_threads(client: Any) -> int:
+    return max(1, sum(client.nthreads().values()))
 
 
 def _train(
-    rows: TrainingRows, plan: Plan, function: Callable[..., Any], settings: tuple[Any, ...]
-) -> Any:
-    """Train one block, on a worker."""
-    return function(rows, replace(plan, rows=block_rows(rows, plan)), *settings)
+    parts: list[TrainingRows],
+    blocks: Sequence[tuple[Plan, tuple[Any, ...]]],
+    function: Callable[..., Any],
+) -> list[Any]:
+    """Train blocks, on a worker; each on its part of the rows."""
+    results = []
+    for rows, (plan, settings) in zip(parts, blocks, strict=True):
+        own = None if plan.vertex is None else np.arange(len(rows.paths))
+        results.append(function(rows, replace(plan, rows=own), *settings))
+    return results
