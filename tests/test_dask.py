@@ -152,6 +152,100 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
     assert bits(TrellisClassifier(5, learner=learner, random_state=0).fit(X, y)) == found
 
 
+# ---------------------------------------------------------------------- rows that do not fit
+
+
+def test_rows_that_do_not_fit_are_trained_from_disk(client):
+    """In less memory than the rows would take: the same optimum, found another way."""
+    X, y = topics(n_classes=40, n_rows=8000)
+    settings = {"C": 1.0, "assignment": "random"}
+    local = TrellisClassifier(5, random_state=0, **settings).fit(X, y)
+    model = classifier(client, **settings).fit(*collections(X, y), memory=2**21)
+    assert bits(model) != bits(local)  # not read into memory after all
+    assert np.mean(model.predict(X) == local.predict(X)) > 0.97
+    assert abs(model.score(X, y) - local.score(X, y)) < 0.01
+    np.testing.assert_array_equal(model.classes_, local.classes_)
+    assert leftovers(client) == []
+
+
+def leftovers(client):
+    """Folders of rows that workers still have."""
+
+    def folders(dask_worker):
+        from pathlib import Path
+
+        return [str(path) for path in Path(dask_worker.local_directory).glob("xtrellis-*")]
+
+    return [path for found in client.run(folders).values() for path in found]
+
+
+def test_rows_on_disk_that_fit_are_read_again(client, rows, fitted):
+    """With memory enough, the model is that of rows in memory; also from data on the workers."""
+    persisted = client.persist(collections(*rows))
+    assert bits(classifier(client).fit(*persisted, memory=2**30)) == bits(fitted)
+
+
+def test_data_frames_on_disk_keep_their_names(client):
+    import pandas as pd
+
+    X, y = topics(n_classes=6, n_features=40, n_rows=600)
+    frame = pd.DataFrame(X.toarray(), columns=[f"word {j}" for j in range(40)])
+    labels = pd.Series([f"topic {k}" for k in y])
+    parts = dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=3)
+    model = classifier(client).fit(*parts, memory=2**30)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert model.score(*parts) > 0.8
+
+
+def test_partitions_are_learned_one_after_the_other(client, rows):
+    X, y = rows
+    settings = {"learner": "arow", "weight_bits": 32}
+    model = classifier(client, **settings)
+    expected = TrellisClassifier(5, random_state=0, **settings)
+    cuts = np.linspace(0, len(y), 5).astype(int)
+    for start, stop in pairwise(cuts):
+        expected.partial_fit(X[start:stop], y[start:stop], classes=np.arange(40))
+    model.partial_fit(*collections(X, y), classes=np.arange(40))
+    assert bits(model) == bits(expected)
+    # More rows, some of them without weight, and a partition without rows.
+    weight = np.linspace(0, 2, 300)
+    expected.partial_fit(X[:300], y[:300], sample_weight=weight)
+    parts = [[each[:300], each[:0]] for each in (X, y, weight)]
+    more, labels, weights = (of_parts(each, known=False) for each in parts)
+    model.partial_fit(more, labels, sample_weight=weights)
+    assert bits(model) == bits(expected)
+    # Rows in memory are learned here.
+    assert bits(model.partial_fit(X[:50], y[:50])) == bits(expected.partial_fit(X[:50], y[:50]))
+
+
+def test_a_bad_partition_is_named_and_nothing_is_learned(client, rows):
+    X, y = collections(*rows)
+    model = classifier(client, learner="arow")
+    with pytest.raises(
+        ValueError, match=r"^partition 0: y holds a label that is not in classes: 39"
+    ):
+        model.partial_fit(X, y, classes=np.arange(39))
+    parts = [dask.delayed(np.zeros((5, 4), dtype)) for dtype in ("f8", "f4")]
+    mixed = da.concatenate([da.from_delayed(part, (5, 4), float) for part in parts])
+    message = "X has float32 in partition 1, but float64 in partition 0: give all partitions"
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(mixed, da.arange(10, chunks=5), classes=np.arange(10))
+    with pytest.raises(ValueError, match=message):
+        classifier(client).fit(mixed, da.arange(10, chunks=5), memory=2**20)
+    empty = da.zeros((0, 4), chunks=(1, 4)), da.zeros(0, chunks=1, dtype=int)
+    with pytest.raises(ValueError, match=r"^X has no rows in any partition$"):
+        model.partial_fit(*empty, classes=[0, 1])
+    with pytest.raises(ValueError, match=r"^X has no rows in any partition$"):
+        classifier(client).fit(*empty, memory=2**20)
+    with pytest.raises(ValueError, match=r"^sample_weight needs all rows in memory: leave out mem"):
+        classifier(client).fit(X, y, y, memory=2**20)
+    assert not hasattr(model, "model_")
+    assert leftovers(client) == []
+
+
+# ---------------------------------------------------------------------- bad input
+
+
 def refused(client, X, y, weight=None):
     with pytest.raises((ValueError, TypeError)) as caught:
         classifier(client).fit(X, y, weight)

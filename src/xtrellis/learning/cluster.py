@@ -28,7 +28,7 @@ from .rows import TrainingRows
 PACKAGES = ("xtrellis", "numba", "numpy", "scipy")  # whose versions decide what a block is
 _ATTEMPTS = 3  # at sending rows, if workers die before a block is finished
 _TASKS_PER_THREAD = 16  # of small blocks: few enough to cost little, and enough to share fairly
-_AHEAD = 2  # tasks per thread that have their rows on the way
+_AHEAD = 2  # tasks per thread: one in training, one whose rows are on the way
 
 _client: ContextVar[Any] = ContextVar("client", default=None)
 
@@ -66,13 +66,17 @@ def is_dask(backend: Any) -> bool:
 
 def _in_task() -> bool:
     """Whether this thread runs a task of a cluster, as under ``GridSearchCV``."""
+    return _own_address() is not None
+
+
+def _own_address() -> str | None:
+    """Address of the worker that this thread runs a task of, if it does."""
     from distributed import get_worker
 
     try:
-        get_worker()
+        return str(get_worker().address)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def check_versions(client: Any) -> None:
@@ -164,20 +168,31 @@ def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[in
     """The same, until rows are lost with a worker."""
     from distributed import CancelledError, KilledWorker, as_completed
 
-    waiting = tasks_of(job, order, _n_threads(client))[::-1]
+    waiting = tasks_of(job, order, max(1, sum(client.nthreads().values())))[::-1]
     sent = _SentRows(client, job, waiting)
-    running: dict[Any, Task] = {}
+    running: dict[Any, tuple[Task, str]] = {}
     completed = as_completed(with_results=True)
 
     def submit() -> None:
         """Keep every worker busy, with few rows under way."""
-        wanted = _AHEAD * _n_threads(client) if waiting else 0
-        while waiting and len(running) < wanted:
+        while waiting:
+            worker = _least_busy(client, Counter(address for _, address in running.values()))
+            if worker is None:
+                return
             task = waiting.pop()
             blocks = [(job.plans[index], job.settings(index)) for index in task.blocks]
             light = [(replace(plan, rows=None), settings) for plan, settings in blocks]
-            future = client.submit(_train, sent.rows(task), light, job.function, pure=False)
-            running[future] = task
+            # Dask itself would queue all tasks where the rows are, and notice idle workers later.
+            future = client.submit(
+                _train,
+                sent.rows(task, worker),
+                light,
+                job.function,
+                workers=[worker],
+                allow_other_workers=True,
+                pure=False,
+            )
+            running[future] = task, worker
             completed.add(future)
 
     try:
@@ -185,7 +200,7 @@ def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[in
         for future, results in completed:
             if isinstance(results, CancelledError):  # Dask hands it over instead of raising it
                 raise results
-            task = running.pop(future)
+            task, _ = running.pop(future)
             sent.release(task)
             submit()
             yield from zip(task.blocks, results, strict=True)
@@ -198,6 +213,19 @@ def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[in
             client.cancel(list(running))
 
 
+def _least_busy(client: Any, n_running: Counter[str]) -> str | None:
+    """Address of the worker with the fewest tasks per thread; None if all have enough.
+
+    Of equals the one that this code runs on, where rows need not be sent.
+    """
+    own = _own_address()
+    client.wait_for_workers(1)  # if all have died, they may be started again
+    threads = client.nthreads()
+    load = {each: n_running[each] / n for each, n in threads.items()}
+    best = min(load, key=lambda each: (load[each], each != own, each))
+    return best if load[best] < _AHEAD or not n_running else None
+
+
 class _SentRows:
     """Rows on the cluster: those of a task are there from its submission to its end."""
 
@@ -206,18 +234,20 @@ class _SentRows:
         self.n_tasks = Counter(task.rows_of for task in tasks)
         self.futures: dict[tuple[int, ...], Any] = {}
 
-    def rows(self, task: Task) -> Any:
-        """Future of a list of training rows: those of each block.
+    def rows(self, task: Task, worker: str) -> Any:
+        """Future of a list of training rows, those of each block; for a worker, or for all.
 
         Within a task of the cluster they stay where they are until a worker fetches them.
         """
         if task.rows_of not in self.futures:
-            job, everywhere = self.job, False
+            job = self.job
+            where: dict[str, Any] = {"workers": [worker]}
             parts = [block_rows(job.rows, job.plans[index]) for index in task.rows_of]
             if not parts:
                 parts = [job.rows]
-                everywhere = self.n_tasks[()] >= len(self.client.nthreads())
-            (future,) = self.client.scatter([parts], broadcast=everywhere, hash=False)
+                if self.n_tasks[()] >= len(self.client.nthreads()):
+                    where = {"broadcast": True}
+            (future,) = self.client.scatter([parts], hash=False, **where)
             self.futures[task.rows_of] = future
         return self.futures[task.rows_of]
 
@@ -226,10 +256,6 @@ class _SentRows:
         self.n_tasks[task.rows_of] -= 1
         if self.n_tasks[task.rows_of] == 0:
             del self.futures[task.rows_of]
-
-
-def _n_threads(client: Any) -> int:
-    return max(1, sum(client.nthreads().values()))
 
 
 def _train(
