@@ -1,6 +1,7 @@
 """DaskTrellisClassifier on real worker processes: the same bits as one machine."""
 
 import pickle
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -216,6 +217,20 @@ def test_partitions_are_learned_one_after_the_other(client, rows):
     assert bits(model) == bits(expected)
     # Rows in memory are learned here.
     assert bits(model.partial_fit(X[:50], y[:50])) == bits(expected.partial_fit(X[:50], y[:50]))
+
+
+def test_rows_come_to_what_was_learned_if_that_is_larger(rows):
+    from xtrellis.dask.on_workers import Learned
+    from xtrellis.dask.partitions import Kinds
+
+    X, y = rows
+    clf = TrellisClassifier(5, learner="arow", random_state=0)
+    states = sum(array.nbytes for state in fitted_states(clf, X, y) for array in state)
+    assert sys.getsizeof(Learned(clf, Kinds())) > states > 2 * X.data.nbytes
+
+
+def fitted_states(clf, X, y):
+    return clf.partial_fit(X, y, classes=np.arange(40))._online.states.values()
 
 
 def test_a_bad_partition_is_named_and_nothing_is_learned(client, rows):

@@ -19,7 +19,7 @@ from .._checks import check_integer, clamped_k
 from .._online_method import OnlineMethod
 from ..classifier import TrellisClassifier
 from ..learning.cluster import check_versions
-from .on_workers import answer, fit_from_disk, fit_in_memory, learn
+from .on_workers import Learned, answer, fit_from_disk, fit_in_memory
 from .partitions import Kinds, partitions_of
 
 
@@ -141,12 +141,12 @@ class DaskTrellisClassifier(TrellisClassifier):
         check_versions(client)
         rows, labels, weights = partitions_of(X, y, sample_weight)
         local = self.to_local() if hasattr(self, "model_") else self._unfitted()
-        (learned,) = client.scatter([(local, Kinds())], hash=False)
-        task = delayed(learn, pure=False)
+        learned = client.scatter(Learned(local, Kinds()), hash=False)
+        task = delayed(Learned.after, pure=False)
         for number, (part, own) in enumerate(zip(rows, labels, strict=True)):
             weight = weights[number] if weights else None
             learned = task(learned, number, part, own, weight, classes)
-        found, _ = self._result(client, client.compute(learned))
+        found = self._result(client, client.compute(learned)).classifier
         if not hasattr(found, "model_"):
             raise ValueError("X has no rows in any partition")
         self.__dict__ = {**found.__dict__, "client": self.client}

@@ -6,6 +6,7 @@ import copy
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import distributed
@@ -106,26 +107,43 @@ def _leading(fit: Callable[[Any], None]) -> Warned:
 # ---------------------------------------------------------------------- batch by batch
 
 
-def learn(
-    learned: tuple[TrellisClassifier, Kinds],
-    number: int,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    classes: Any,
-) -> tuple[TrellisClassifier, Kinds]:
-    """The classifier after one more partition, and what the partitions must share."""
-    classifier, kinds = copy.copy(learned[0]), copy.deepcopy(learned[1])
-    columns = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
-    check_lengths(number, X, columns)
-    if X.shape[0] > 0:
-        for name, part in {"X": X, **columns}.items():
-            kinds.check(name, number, part)
-        try:
-            classifier.partial_fit(X, y, classes, sample_weight)
-        except ValueError as error:
-            raise ValueError(f"partition {number}: {error}") from None
-    return classifier, kinds
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A classifier after some partitions, and what the partitions must share."""
+
+    classifier: TrellisClassifier
+    kinds: Kinds
+
+    def __sizeof__(self) -> int:
+        """By this Dask decides whether to move what was learned, or the next partition."""
+        return _nbytes(vars(self.classifier))
+
+    def after(
+        self, number: int, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
+    ) -> Learned:
+        """The same after one more partition."""
+        classifier, kinds = copy.copy(self.classifier), copy.deepcopy(self.kinds)
+        columns = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+        check_lengths(number, X, columns)
+        if X.shape[0] > 0:
+            for name, part in {"X": X, **columns}.items():
+                kinds.check(name, number, part)
+            try:
+                classifier.partial_fit(X, y, classes, sample_weight)
+            except ValueError as error:
+                raise ValueError(f"partition {number}: {error}") from None
+        return Learned(classifier, kinds)
+
+
+def _nbytes(thing: Any) -> int:
+    """Bytes of all arrays in an object."""
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    if isinstance(thing, dict):
+        return sum(_nbytes(each) for each in thing.values())
+    if isinstance(thing, list | tuple):
+        return sum(_nbytes(each) for each in thing)
+    return _nbytes(vars(thing)) if hasattr(thing, "__dict__") else 0
 
 
 # ---------------------------------------------------------------------- prediction
