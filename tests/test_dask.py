@@ -289,6 +289,30 @@ def test_bad_input_is_refused_in_one_line(client, rows):
     assert "y must have at least two classes" in refused(client, X, da.zeros_like(y))
 
 
+def test_a_full_disk_is_one_line_and_leaves_nothing(client):
+    """The operating system lets workers write files of a few kilobytes only."""
+    pytest.importorskip("resource")
+
+    def limit(n_bytes):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most if n_bytes is None else n_bytes, most))
+
+    X, y = topics(n_classes=40, n_rows=8000)
+    model = classifier(client)
+    client.run(limit, 10_000)
+    try:
+        with pytest.raises(OSError, match="nothing was changed: free some space") as caught:
+            model.fit(*collections(X, y), memory=2**21)
+    finally:
+        client.run(limit, None)
+    assert "\n" not in str(caught.value)
+    assert caught.value.filename.endswith("000000.rows")
+    assert leftovers(client) == []
+    assert not hasattr(model, "model_")
+
+
 def test_a_model_that_is_not_fitted_says_so(client, rows):
     X, _ = collections(*rows)
     for method in ("predict", "predict_top_k"):

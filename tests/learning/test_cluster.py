@@ -10,7 +10,7 @@ import joblib
 import numpy as np
 import pytest
 
-from clusters import bits, killing, local_cluster, slow_svm, worker_pids
+from clusters import another_worker, bits, killing, local_cluster, slow_svm, worker_pids
 from samples import topics
 from xtrellis import TrellisClassifier
 from xtrellis.graph import Trellis
@@ -157,22 +157,25 @@ def test_errors_of_a_block_reach_the_caller(client):
         list(on_cluster(client, job_of(fail, rows, plans), range(len(plans))))
 
 
-class OtherVersions:
-    """A client whose second worker has other packages than this process."""
-
-    def __init__(self, client, **packages):
-        self.client, self.packages = client, packages
-
-    def get_versions(self, packages):
-        found = self.client.get_versions(packages=packages)
-        next(iter(found["workers"].values()))["packages"].update(self.packages)
-        return found
-
-
-def test_workers_must_have_the_same_versions(client):
+def test_a_worker_without_the_package_is_named(client):
+    """Also if it joins when training has begun, and is sent a block."""
+    rows, plans = a_plan()
     check_versions(client)
-    with pytest.raises(ImportError, match=r"^worker tcp://\S+ has no xtrellis: install xtrellis "):
-        check_versions(OtherVersions(client, xtrellis=None))
+    with another_worker(client, xtrellis="") as address:
+        wanted = rf"^worker {address} has no xtrellis: install xtrellis \S+ there$"
+        with pytest.raises(ImportError, match=wanted):
+            check_versions(client)
+        X, y = topics(n_rows=100)
+        with joblib.parallel_config(backend="dask"), pytest.raises(ImportError, match=wanted):
+            TrellisClassifier().fit(X, y)
+        with pytest.raises(ImportError, match=wanted):
+            list(on_cluster(client, job_of(slow_count, rows, plans), range(len(plans))))
+    check_versions(client)
+
+
+def test_a_worker_with_another_version_is_named(client):
     version = importlib.import_module("numba").__version__
-    with pytest.raises(ImportError, match=rf"has numba 0.1, but this process has {version}: inst"):
-        check_versions(OtherVersions(client, numba="0.1"))
+    with another_worker(client, numba="0.1") as address:
+        wanted = f"^worker {address} has numba 0.1, but this process has {version}: install the sa"
+        with pytest.raises(ImportError, match=wanted):
+            check_versions(client)

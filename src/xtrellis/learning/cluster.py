@@ -13,6 +13,7 @@ Dask is only imported when it is used.
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -179,13 +180,17 @@ def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[in
             worker = _least_busy(client, Counter(address for _, address in running.values()))
             if worker is None:
                 return
-            task = waiting.pop()
+            task = waiting[-1]
+            rows = sent.rows(task, worker)
+            if rows is None:
+                continue
+            waiting.pop()
             blocks = [(job.plans[index], job.settings(index)) for index in task.blocks]
             light = [(replace(plan, rows=None), settings) for plan, settings in blocks]
             # Dask itself would queue all tasks where the rows are, and notice idle workers later.
             future = client.submit(
                 _train,
-                sent.rows(task, worker),
+                rows,
                 light,
                 job.function,
                 workers=[worker],
@@ -208,6 +213,10 @@ def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[in
         raise RuntimeError(
             f"workers died while they trained a block ({error}): they may be short of memory"
         ) from error
+    except Exception as error:
+        if "xtrellis" in str(error):  # a worker without it may have joined in the meantime
+            check_versions(client)
+        raise
     finally:
         with suppress(Exception):  # the cluster may be gone
             client.cancel(list(running))
@@ -233,11 +242,13 @@ class _SentRows:
         self.client, self.job = client, job
         self.n_tasks = Counter(task.rows_of for task in tasks)
         self.futures: dict[tuple[int, ...], Any] = {}
+        self.n_failed = 0
 
     def rows(self, task: Task, worker: str) -> Any:
         """Future of a list of training rows, those of each block; for a worker, or for all.
 
-        Within a task of the cluster they stay where they are until a worker fetches them.
+        Within a task of the cluster they stay where they are until a worker fetches them. None if
+        the worker died meanwhile.
         """
         if task.rows_of not in self.futures:
             job = self.job
@@ -247,8 +258,15 @@ class _SentRows:
                 parts = [job.rows]
                 if self.n_tasks[()] >= len(self.client.nthreads()):
                     where = {"broadcast": True}
-            (future,) = self.client.scatter([parts], hash=False, **where)
-            self.futures[task.rows_of] = future
+            try:
+                (future,) = self.client.scatter([parts], hash=False, **where)
+            except OSError:
+                self.n_failed += 1
+                if self.n_failed == _ATTEMPTS:
+                    raise
+                time.sleep(0.2)  # for the scheduler to notice
+                return None
+            self.futures[task.rows_of], self.n_failed = future, 0
         return self.futures[task.rows_of]
 
     def release(self, task: Task) -> None:
