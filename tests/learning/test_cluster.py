@@ -104,11 +104,20 @@ def test_small_blocks_go_together_and_large_ones_first():
     rows, plans = a_plan()
     plans = [replace(plan, work=plan.work if i else 1e9) for i, plan in enumerate(plans)]
     tasks = tasks_of(job_of(look, rows, plans), range(len(plans)), n_threads=2)
-    assert sorted(index for task in tasks for index in task.blocks) == list(range(len(plans)))
-    assert tasks[0].blocks == (0,)
+    assert [task.blocks for task in tasks] == [(0,), tasks[1].blocks]  # all others are small
+    assert sorted(tasks[1].blocks) == list(range(1, len(plans)))
     assert tasks[0].rows_of == ()
-    assert len(tasks) == 2  # all others are small
-    assert [task.work for task in tasks] == sorted((t.work for t in tasks), reverse=True)
+    assert tasks[1].rows_of == tasks[1].blocks
+
+
+def test_blocks_of_a_vertex_go_together_unless_they_are_much_work():
+    rows, plans = a_plan()
+    wide = [replace(plans[1], edges=plans[1].edges[j : j + 1]) for j in range(3)]
+    for work, expected in ((1.0, [(0,), (1, 2, 3)]), (1e9, [(1,), (2,), (3,), (0,)])):
+        some = [replace(plans[0], work=100.0), *(replace(each, work=work) for each in wide)]
+        tasks = tasks_of(job_of(look, rows, some), range(4), n_threads=1)
+        assert [task.blocks for task in tasks] == expected
+        assert {task.rows_of for task in tasks} == {(), (1,)}
 
 
 def test_a_killed_worker_changes_nothing(client, tmp_path):

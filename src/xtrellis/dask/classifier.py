@@ -29,6 +29,7 @@ class DaskTrellisClassifier(TrellisClassifier):
     Parameters
     ----------
     slice_width : int, "auto" or None, default=None
+        As for :class:`~xtrellis.TrellisClassifier`.
     client : distributed.Client or None, default=None
         Client of the cluster; None uses the current one.
     **parameters
@@ -91,11 +92,11 @@ class DaskTrellisClassifier(TrellisClassifier):
         y : dask.array.Array or dask.dataframe.Series
             Labels, in the partitions of X.
         sample_weight, may_hold_out : dask.array.Array or dask.dataframe.Series, default=None
-            As for :meth:`TrellisClassifier.fit <xtrellis.TrellisClassifier.fit>`.
+            As for :meth:`~xtrellis.TrellisClassifier.fit`.
         memory : int or None, default=None
             Bytes that the leading worker may work with, for rows that do not fit a worker: it
             fetches one partition after the other, writes them to its disk, and learns from there,
-            as :meth:`TrellisClassifier.fit_shards <xtrellis.TrellisClassifier.fit_shards>` does.
+            as :meth:`~xtrellis.TrellisClassifier.fit_shards` does.
         """
         client = self._connected()
         check_versions(client)
@@ -122,7 +123,7 @@ class DaskTrellisClassifier(TrellisClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one partition after the other, each row visited once.
 
-        This is :meth:`TrellisClassifier.partial_fit <xtrellis.TrellisClassifier.partial_fit>`
+        This is :meth:`~xtrellis.TrellisClassifier.partial_fit`
         called for each partition, bit for bit. No worker has all rows: what is learned goes from
         worker to worker, or the next partition comes to it, whichever is smaller. If it fails or is
         interrupted, nothing was learned. For rows in memory, it learns in this process.

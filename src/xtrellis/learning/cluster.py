@@ -29,6 +29,7 @@ from .rows import TrainingRows
 PACKAGES = ("xtrellis", "numba", "numpy", "scipy")  # whose versions decide what a block is
 _ATTEMPTS = 3  # at sending rows, if workers die before a block is finished
 _TASKS_PER_THREAD = 16  # of small blocks: few enough to cost little, and enough to share fairly
+_MOST_VERTICES = 256  # in a task
 _AHEAD = 2  # tasks per thread: one in training, one whose rows are on the way
 
 _client: ContextVar[Any] = ContextVar("client", default=None)
@@ -104,45 +105,66 @@ def check_versions(client: Any) -> None:
 
 @dataclass(frozen=True)
 class Task:
-    """Blocks that a worker trains one after the other, largest first."""
+    """Blocks that a worker trains one after the other.
 
-    blocks: tuple[int, ...]
-    rows_of: tuple[int, ...]  # blocks whose rows they learn from; none: they need all rows
+    Attributes
+    ----------
+    groups : tuple of tuples of int
+        Numbers of the blocks; those that learn from the same rows are a group.
+    rows_of : tuple of int
+        For each group, a block whose rows are sent; empty if all rows are.
+    work : float
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    rows_of: tuple[int, ...]
     work: float
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Numbers of all blocks."""
+        return tuple(index for group in self.groups for index in group)
 
 
 def tasks_of(job: Job, order: Sequence[int], n_threads: int) -> list[Task]:
-    """These blocks as tasks, those with most work first; small blocks go together."""
+    """These blocks as tasks, those with most work first.
+
+    Blocks of one vertex go together, and small vertices do. But a vertex that would keep a worker
+    busy for long is shared by several, and so is the source.
+    """
     plans = job.plans
+    work = {index: plans[index].work for index in order}
+    enough = sum(work.values()) / (_TASKS_PER_THREAD * n_threads)
     whole = [index for index in order if sees_all(job.rows, plans[index])]
+    tasks = [Task(((index,),), (), work[index]) for index in whole]
     at_vertex: dict[Any, list[int]] = {}
-    for index in set(order) - set(whole):
+    for index in sorted(work.keys() - set(whole)):
         at_vertex.setdefault(plans[index].vertex, []).append(index)
-    tasks = [Task((index,), (), plans[index].work) for index in whole]
-    alone = []
-    for indices in at_vertex.values():
-        if len(indices) > 1:  # the parts of a wide vertex, which learn from the same rows
-            tasks += [Task((each,), (indices[0],), plans[each].work) for each in indices]
+    small = []
+    for group in at_vertex.values():
+        if len(group) > 1 and sum(work[index] for index in group) > enough:
+            tasks += [Task(((index,),), (group[0],), work[index]) for index in group]
         else:
-            alone += indices
-    total = sum(plans[index].work for index in order)
-    for bundle in _bundles(job.plans, alone, total / (_TASKS_PER_THREAD * n_threads)):
-        tasks.append(Task(bundle, bundle, sum(plans[index].work for index in bundle)))
+            small.append(tuple(group))
+    tasks += _bundles(small, work, enough)
     return sorted(tasks, key=lambda task: (-task.work, task.blocks))
 
 
-def _bundles(plans: Sequence[Plan], indices: list[int], work: float) -> Iterator[tuple[int, ...]]:
-    """These blocks, largest first, in bundles of at least so much work."""
-    bundle: list[int] = []
-    found = 0.0
-    for index in sorted(indices, key=lambda index: (-plans[index].work, index)):
-        bundle.append(index)
-        found += plans[index].work
-        if found >= work:
-            yield tuple(bundle)
-            bundle, found = [], 0.0
+def _bundles(
+    groups: list[tuple[int, ...]], work: dict[int, float], enough: float
+) -> Iterator[Task]:
+    """Groups of blocks, largest first, in tasks of at least so much work."""
+    total = {group: sum(work[index] for index in group) for group in groups}
+    bundle: list[tuple[int, ...]] = []
+    for group in sorted(groups, key=lambda group: (-total[group], group)):
+        bundle.append(group)
+        found = sum(total[each] for each in bundle)
+        if found >= enough or len(bundle) == _MOST_VERTICES:
+            yield Task(tuple(bundle), tuple(each[0] for each in bundle), found)
+            bundle = []
     if bundle:
-        yield tuple(bundle)
+        found = sum(total[each] for each in bundle)
+        yield Task(tuple(bundle), tuple(each[0] for each in bundle), found)
 
 
 def on_cluster(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[int, Any]]:
@@ -185,8 +207,10 @@ def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[in
             if rows is None:
                 continue
             waiting.pop()
-            blocks = [(job.plans[index], job.settings(index)) for index in task.blocks]
-            light = [(replace(plan, rows=None), settings) for plan, settings in blocks]
+            light = [
+                [(replace(job.plans[i], rows=None), job.settings(i)) for i in group]
+                for group in task.groups
+            ]
             # Dask itself would queue all tasks where the rows are, and notice idle workers later.
             future = client.submit(
                 _train,
@@ -278,12 +302,13 @@ class _SentRows:
 
 def _train(
     parts: list[TrainingRows],
-    blocks: Sequence[tuple[Plan, tuple[Any, ...]]],
+    groups: Sequence[Sequence[tuple[Plan, tuple[Any, ...]]]],
     function: Callable[..., Any],
 ) -> list[Any]:
-    """Train blocks, on a worker; each on its part of the rows."""
+    """Train blocks, on a worker; each group on its part of the rows."""
     results = []
-    for rows, (plan, settings) in zip(parts, blocks, strict=True):
-        own = None if plan.vertex is None else np.arange(len(rows.paths))
-        results.append(function(rows, replace(plan, rows=own), *settings))
+    for rows, group in zip(parts, groups, strict=True):
+        for plan, settings in group:
+            own = None if plan.vertex is None else np.arange(len(rows.paths))
+            results.append(function(rows, replace(plan, rows=own), *settings))
     return results
