@@ -32,6 +32,7 @@ from xtrellis import TrellisClassifier
 from xtrellis.dask import DaskTrellisClassifier
 
 SETTINGS = {"C = 1": {"C": 1.0}, "C chosen": {}}
+COUNTS = 1, 2  # of threads, and of workers
 PARTITIONS = 8
 
 
@@ -155,10 +156,10 @@ def with_workers(X: Any, y: Any) -> None:
     print("| | trained by | s | CPU s | MB moved | MB above the start, per worker |")
     print("| --- | --- | ---: | ---: | ---: | --- |")
     for title, settings in SETTINGS.items():
-        for n in (1, 2):
+        for n in COUNTS:
             clf, *times = by_threads(X, y, n, settings)
             show(title, f"{n} thread{'s' * (n > 1)}", *times)
-        for n in (1, 2):
+        for n in COUNTS:
             found, *figures = by_workers(X, y, n, settings)
             show(title, f"{n} worker{'s' * (n > 1)}", *figures)
             if not (found.weights_.values == clf.weights_.values).all():

@@ -123,10 +123,10 @@ class DaskTrellisClassifier(TrellisClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one partition after the other, each row visited once.
 
-        This is :meth:`~xtrellis.TrellisClassifier.partial_fit`
-        called for each partition, bit for bit. No worker has all rows: what is learned goes from
-        worker to worker, or the next partition comes to it, whichever is smaller. If it fails or is
-        interrupted, nothing was learned. For rows in memory, it learns in this process.
+        This is :meth:`~xtrellis.TrellisClassifier.partial_fit` called for each partition, bit for
+        bit. No worker has all rows: what is learned goes from worker to worker, or the next
+        partition comes to it, whichever is smaller. If it fails or is interrupted, nothing was
+        learned. For rows in memory, it learns in this process.
 
         Parameters
         ----------
@@ -141,8 +141,10 @@ class DaskTrellisClassifier(TrellisClassifier):
         client = self._connected()
         check_versions(client)
         rows, labels, weights = partitions_of(X, y, sample_weight)
-        local = self.to_local() if hasattr(self, "model_") else self._unfitted()
-        learned = client.scatter(Learned(local, Kinds()), hash=False)
+        learned: Any = Learned(self._unfitted(), Kinds())
+        if hasattr(self, "model_"):  # large; two copies, in case that a worker dies
+            fitted = Learned(self.to_local(), Kinds())
+            learned = client.scatter(fitted, broadcast=2, hash=False)
         task = delayed(Learned.after, pure=False)
         for number, (part, own) in enumerate(zip(rows, labels, strict=True)):
             weight = weights[number] if weights else None
