@@ -124,7 +124,7 @@ class DaskTrellisClassifier(TrellisClassifier):
         """Learn from one partition after the other, each row visited once.
 
         This is :meth:`~xtrellis.TrellisClassifier.partial_fit` called for each partition, bit for
-        bit. No worker has all rows: what is learned goes from worker to worker, or the next
+        bit. No worker needs all rows: what is learned goes from worker to worker, or the next
         partition comes to it, whichever is smaller. If it fails or is interrupted, nothing was
         learned. For rows in memory, it learns in this process.
 
