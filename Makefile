@@ -62,5 +62,5 @@ $(DEV_STAMP): pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(BASE_STAMP)
 
 $(DOCS_STAMP): pyproject.toml | $(VENV)/bin/python
-	$(RUN) -m pip install --quiet --disable-pip-version-check -e '.[docs,plot]'
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e '.[docs,plot,dask]'
 	@touch $@ $(BASE_STAMP)

@@ -76,7 +76,7 @@ def by_width(name: str) -> None:
         trellis, X.astype(np.float32), assignment.path_of_class[y], weights, nothing, rng
     )
     edges, members = trellis.vertex_edges(-1, 0), np.arange(len(y))
-    for width in sorted({1, 8, trellis.slice_width // 2, trellis.slice_width}):
+    for width in sorted({1, 4, 8, trellis.slice_width // 2, trellis.slice_width}):
         block = Plan(edges[:width], members, vertex=(-1, 0))
         train_block(rows, block, learner, 2, 0)  # compiled
         start = time.perf_counter()

@@ -37,6 +37,7 @@ FOLDERS = (
     "data",
     "evaluation",
     "plots",
+    "dask",
 )
 MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
 MOVED["CHANGELOG.md"] = "changelog.md"

@@ -1,4 +1,4 @@
-"""Train on a Dask cluster: the partitions stay on its workers, and the model is the same.
+"""Train on a Dask cluster: this process holds no rows, and the model is the same.
 
     python examples/train_on_dask.py
 

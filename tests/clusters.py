@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -25,6 +27,48 @@ def local_cluster(n_workers=2):
         distributed.Client(cluster) as client,
     ):
         yield client
+
+
+_WORKER = """
+import importlib.metadata, sys
+address, packages = sys.argv[1], dict(each.split("=") for each in sys.argv[2:])
+known = importlib.metadata.version
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if packages.get(name.partition(".")[0]) == "":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+def version(name):
+    if packages.get(name) == "":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return packages.get(name) or known(name)
+
+sys.meta_path.insert(0, Missing())
+importlib.metadata.version = version
+from distributed.cli.dask_worker import main
+main([address, "--no-nanny", "--nthreads", "1", "--no-dashboard"])
+"""
+
+
+@contextmanager
+def another_worker(client, **packages):
+    """A process that joins the cluster with packages of other versions; "" means without them."""
+    before = client.nthreads()
+    command = [sys.executable, "-W", "ignore", "-c", _WORKER, client.scheduler.address]
+    process = subprocess.Popen(
+        [*command, *(f"{name}={version}" for name, version in packages.items())],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        client.wait_for_workers(len(before) + 1, timeout=60)
+        (address,) = client.nthreads().keys() - before.keys()
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+        while len(client.nthreads()) > len(before):
+            time.sleep(0.05)
 
 
 def bits(classifier):

@@ -1,6 +1,7 @@
 """DaskTrellisClassifier on real worker processes: the same bits as one machine."""
 
 import pickle
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -152,6 +153,114 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
     assert bits(TrellisClassifier(5, learner=learner, random_state=0).fit(X, y)) == found
 
 
+# ---------------------------------------------------------------------- rows that do not fit
+
+
+def test_rows_that_do_not_fit_are_trained_from_disk(client):
+    """In less memory than the rows would take: the same optimum, found another way."""
+    X, y = topics(n_classes=40, n_rows=8000)
+    settings = {"C": 1.0, "assignment": "random"}
+    local = TrellisClassifier(5, random_state=0, **settings).fit(X, y)
+    model = classifier(client, **settings).fit(*collections(X, y), memory=2**21)
+    assert bits(model) != bits(local)  # not read into memory after all
+    assert np.mean(model.predict(X) == local.predict(X)) > 0.97
+    assert abs(model.score(X, y) - local.score(X, y)) < 0.01
+    np.testing.assert_array_equal(model.classes_, local.classes_)
+    assert leftovers(client) == []
+
+
+def leftovers(client):
+    """Folders of rows that workers still have."""
+
+    def folders(dask_worker):
+        from pathlib import Path
+
+        return [str(path) for path in Path(dask_worker.local_directory).glob("xtrellis-*")]
+
+    return [path for found in client.run(folders).values() for path in found]
+
+
+def test_rows_on_disk_that_fit_are_read_again(client, rows, fitted):
+    """With memory enough, the model is that of rows in memory; also from data on the workers."""
+    persisted = client.persist(collections(*rows))
+    assert bits(classifier(client).fit(*persisted, memory=2**30)) == bits(fitted)
+
+
+def test_data_frames_on_disk_keep_their_names(client):
+    import pandas as pd
+
+    X, y = topics(n_classes=6, n_features=40, n_rows=600)
+    frame = pd.DataFrame(X.toarray(), columns=[f"word {j}" for j in range(40)])
+    labels = pd.Series([f"topic {k}" for k in y])
+    parts = dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=3)
+    model = classifier(client).fit(*parts, memory=2**30)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert model.score(*parts) > 0.8
+
+
+def test_partitions_are_learned_one_after_the_other(client, rows):
+    X, y = rows
+    settings = {"learner": "arow", "weight_bits": 32}
+    model = classifier(client, **settings)
+    expected = TrellisClassifier(5, random_state=0, **settings)
+    cuts = np.linspace(0, len(y), 5).astype(int)
+    for start, stop in pairwise(cuts):
+        expected.partial_fit(X[start:stop], y[start:stop], classes=np.arange(40))
+    model.partial_fit(*collections(X, y), classes=np.arange(40))
+    assert bits(model) == bits(expected)
+    # More rows, some of them without weight, and a partition without rows.
+    weight = np.linspace(0, 2, 300)
+    expected.partial_fit(X[:300], y[:300], sample_weight=weight)
+    parts = [[each[:300], each[:0]] for each in (X, y, weight)]
+    more, labels, weights = (of_parts(each, known=False) for each in parts)
+    model.partial_fit(more, labels, sample_weight=weights)
+    assert bits(model) == bits(expected)
+    # Rows in memory are learned here.
+    assert bits(model.partial_fit(X[:50], y[:50])) == bits(expected.partial_fit(X[:50], y[:50]))
+
+
+def test_rows_come_to_what_was_learned_if_that_is_larger(rows):
+    from xtrellis.dask.on_workers import Learned
+    from xtrellis.dask.partitions import Kinds
+
+    X, y = rows
+    clf = TrellisClassifier(5, learner="arow", random_state=0)
+    states = sum(array.nbytes for state in fitted_states(clf, X, y) for array in state)
+    assert sys.getsizeof(Learned(clf, Kinds())) > states > 2 * X.data.nbytes
+
+
+def fitted_states(clf, X, y):
+    return clf.partial_fit(X, y, classes=np.arange(40))._online.states.values()
+
+
+def test_a_bad_partition_is_named_and_nothing_is_learned(client, rows):
+    X, y = collections(*rows)
+    model = classifier(client, learner="arow")
+    with pytest.raises(
+        ValueError, match=r"^partition 0: y holds a label that is not in classes: 39"
+    ):
+        model.partial_fit(X, y, classes=np.arange(39))
+    parts = [dask.delayed(np.zeros((5, 4), dtype)) for dtype in ("f8", "f4")]
+    mixed = da.concatenate([da.from_delayed(part, (5, 4), float) for part in parts])
+    message = "X has float32 in partition 1, but float64 in partition 0: give all partitions"
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(mixed, da.arange(10, chunks=5), classes=np.arange(10))
+    with pytest.raises(ValueError, match=message):
+        classifier(client).fit(mixed, da.arange(10, chunks=5), memory=2**20)
+    empty = da.zeros((0, 4), chunks=(1, 4)), da.zeros(0, chunks=1, dtype=int)
+    with pytest.raises(ValueError, match=r"^X has no rows in any partition$"):
+        model.partial_fit(*empty, classes=[0, 1])
+    with pytest.raises(ValueError, match=r"^X has no rows in any partition$"):
+        classifier(client).fit(*empty, memory=2**20)
+    with pytest.raises(ValueError, match=r"^sample_weight needs all rows in memory: leave out mem"):
+        classifier(client).fit(X, y, y, memory=2**20)
+    assert not hasattr(model, "model_")
+    assert leftovers(client) == []
+
+
+# ---------------------------------------------------------------------- bad input
+
+
 def refused(client, X, y, weight=None):
     with pytest.raises((ValueError, TypeError)) as caught:
         classifier(client).fit(X, y, weight)
@@ -178,6 +287,30 @@ def test_bad_input_is_refused_in_one_line(client, rows):
     message = refused(client, da.zeros((5, 4), chunks=5), short)
     assert message == "partition 0 has 5 rows, but y has 3 there"
     assert "y must have at least two classes" in refused(client, X, da.zeros_like(y))
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(client):
+    """The operating system lets workers write files of a few kilobytes only."""
+    pytest.importorskip("resource")
+
+    def limit(n_bytes):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most if n_bytes is None else n_bytes, most))
+
+    X, y = topics(n_classes=40, n_rows=8000)
+    model = classifier(client)
+    client.run(limit, 10_000)
+    try:
+        with pytest.raises(OSError, match="nothing was changed: free some space") as caught:
+            model.fit(*collections(X, y), memory=2**21)
+    finally:
+        client.run(limit, None)
+    assert "\n" not in str(caught.value)
+    assert caught.value.filename.endswith("000000.rows")
+    assert leftovers(client) == []
+    assert not hasattr(model, "model_")
 
 
 def test_a_model_that_is_not_fitted_says_so(client, rows):

@@ -16,7 +16,8 @@ PAGES = [
     "experiments/README.md",
 ]
 # Folders that a user imports from; the other folders are the command and the kernels.
-FOLDERS = {"graph", "learning", "decoding", "selection", "model", "data", "evaluation", "plots"}
+FOLDERS = {"graph", "learning", "decoding", "selection", "model"}
+FOLDERS |= {"data", "evaluation", "plots", "dask"}
 
 
 def text_of(page):

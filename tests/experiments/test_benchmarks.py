@@ -105,3 +105,15 @@ def test_documents_are_long_and_of_unit_length():
     assert 60 < X.nnz / 200 <= 200
     assert y.max() < 10
     assert abs(X.multiply(X).sum(axis=1) - 1).max() < 1e-5
+
+
+def test_workers_of_a_cluster_are_measured(folder, monkeypatch, capsys):
+    pytest.importorskip("distributed")
+    bench = importlib.import_module("bench_dask")
+    monkeypatch.setattr(bench, "SETTINGS", {"C = 1": {"C": 1.0}})
+    monkeypatch.setattr(bench, "COUNTS", (2,))
+    monkeypatch.setattr("sys.argv", ["bench_dask.py", str(folder)])
+    bench.main()
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| C = 1")]
+    assert [line.split(" | ")[1] for line in rows] == ["2 threads", "2 workers"]
+    assert len(rows[1].split(" | ")[3].split(", ")) == 2

@@ -1,5 +1,7 @@
 """Blocks: every edge in its block, with the right rows and signs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,9 +10,10 @@ from samples import topics
 from strategies import graphs
 from xtrellis._arrays import canonical_csr
 from xtrellis.graph import Trellis, codewords
-from xtrellis.learning import LinearSVM
-from xtrellis.learning.blocks import all_edge_groups, make_block, plan_blocks
+from xtrellis.learning import Arow, LinearSVM
+from xtrellis.learning.blocks import all_edge_groups, block_rows, make_block, plan_blocks
 from xtrellis.learning.rows import prepare_rows
+from xtrellis.learning.training import train_block
 
 
 def rows_of(trellis, seed=0, n_rows=300):
@@ -66,3 +69,23 @@ def test_groups_hold_every_edge_once(graph):
         np.testing.assert_array_equal(np.sort(np.concatenate(groups)), np.arange(trellis.n_edges))
         assert all((np.diff(group) > 0).all() for group in groups)
     assert all(len(set(tails[group])) == 1 for group in all_edge_groups(trellis, "local"))
+
+
+@pytest.mark.parametrize("learner", [LinearSVM(), Arow()], ids=["svm", "arow"])
+def test_the_rows_of_a_block_alone_give_the_same_bits(learner):
+    """Also at vertices none of whose rows are held out."""
+    trellis = Trellis(27, 3)
+    rows, paths = rows_of(trellis)
+    rows = replace(rows, held_out=paths == paths[0], holds_out=True)
+    for plan in plan_blocks(trellis, rows, "local", learner, 2**20):
+        own = block_rows(rows, plan)
+        assert len(own.paths) == len(plan.rows)
+        assert own.X.shape[1] == len(own.features) == len(np.unique(own.X.indices))
+        alone = replace(plan, rows=np.arange(len(own.paths)))
+        expected, found = (
+            train_block(*each, learner, 3, 0) for each in ((rows, plan), (own, alone))
+        )
+        assert found.losses == expected.losses
+        for name in ("finished", "before"):
+            one, other = vars(getattr(expected, name)), vars(getattr(found, name))
+            assert all(np.array_equal(one[field], other[field]) for field in one)

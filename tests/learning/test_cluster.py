@@ -4,18 +4,19 @@ import importlib
 import os
 import signal
 import time
+from dataclasses import replace
 
 import joblib
 import numpy as np
 import pytest
 
-from clusters import bits, killing, local_cluster, slow_svm, worker_pids
+from clusters import another_worker, bits, killing, local_cluster, slow_svm, worker_pids
 from samples import topics
 from xtrellis import TrellisClassifier
 from xtrellis.graph import Trellis
 from xtrellis.learning import LinearSVM
-from xtrellis.learning.blocks import Job, block_rows, plan_blocks
-from xtrellis.learning.cluster import check_versions, on_cluster
+from xtrellis.learning.blocks import Job, Plan, plan_blocks
+from xtrellis.learning.cluster import check_versions, on_cluster, tasks_of
 from xtrellis.learning.rows import prepare_rows
 from xtrellis.learning.training import BLOCK_BYTES
 
@@ -60,20 +61,63 @@ def job_of(function, rows, plans):
     return Job(function, rows, plans, lambda _: ())
 
 
-def test_rows_are_sent_to_each_worker_once(client):
-    """All blocks of a worker see the same array; their own rows are found again there."""
+def look(rows, plan):
+    """Which rows a block sees, where."""
+    return os.getpid(), rows.X.data.ctypes.data, rows.paths, plan.rows
 
-    def look(rows, plan):
-        return os.getpid(), rows.X.data.ctypes.data, plan.rows
 
+def test_workers_are_sent_the_rows_of_their_blocks_alone(client):
     rows, plans = a_plan()
     assert len(plans) > 4
-    seen = list(on_cluster(client, job_of(look, rows, plans), range(len(plans))))
-    assert sorted(index for index, _ in seen) == list(range(len(plans)))
-    assert len({(pid, address) for _, (pid, address, _) in seen}) <= 2
-    for index, (_, _, members) in seen:
-        np.testing.assert_array_equal(members, plans[index].rows)
-        np.testing.assert_array_equal(members, block_rows(rows, plans[index]))
+    seen = dict(on_cluster(client, job_of(look, rows, plans), range(len(plans))))
+    assert sorted(seen) == list(range(len(plans)))
+    for index, (_, _, paths, members) in seen.items():
+        np.testing.assert_array_equal(paths, rows.paths[plans[index].rows])
+        np.testing.assert_array_equal(members, np.arange(len(paths)))
+
+
+def test_blocks_with_the_same_rows_share_them(client):
+    """Those of the source, and those of another vertex: a worker has their rows once."""
+    rows, plans = a_plan()
+    source, other = plans[0], plans[1]
+    assert len(source.rows) == len(rows.paths) > len(other.rows)
+    parts = [replace(plan, edges=plan.edges[j : j + 1]) for plan in (source, other) for j in (0, 1)]
+    seen = dict(on_cluster(client, job_of(look, rows, parts), range(4)))
+    for pair in ((0, 1), (2, 3)):
+        by_worker = {(pid, address) for pid, address, *_ in (seen[index] for index in pair)}
+        assert len(by_worker) == len({pid for pid, _ in by_worker})
+        for index in pair:
+            np.testing.assert_array_equal(seen[index][2], rows.paths[parts[index].rows])
+
+
+def test_all_rows_reach_blocks_of_independent_training(client):
+    rows, _ = a_plan()
+    plans = [Plan(np.array([edge])) for edge in range(5)]
+    seen = dict(on_cluster(client, job_of(look, rows, plans), range(5)))
+    assert len({(pid, address) for pid, address, *_ in seen.values()}) <= 2
+    for _, _, paths, members in seen.values():
+        np.testing.assert_array_equal(paths, rows.paths)
+        assert members is None
+
+
+def test_small_blocks_go_together_and_large_ones_first():
+    rows, plans = a_plan()
+    plans = [replace(plan, work=plan.work if i else 1e9) for i, plan in enumerate(plans)]
+    tasks = tasks_of(job_of(look, rows, plans), range(len(plans)), n_threads=2)
+    assert [task.blocks for task in tasks] == [(0,), tasks[1].blocks]  # all others are small
+    assert sorted(tasks[1].blocks) == list(range(1, len(plans)))
+    assert tasks[0].rows_of == ()
+    assert tasks[1].rows_of == tasks[1].blocks
+
+
+def test_blocks_of_a_vertex_go_together_unless_they_are_much_work():
+    rows, plans = a_plan()
+    wide = [replace(plans[1], edges=plans[1].edges[j : j + 1]) for j in range(3)]
+    for work, expected in ((1.0, [(0,), (1, 2, 3)]), (1e9, [(1,), (2,), (3,), (0,)])):
+        some = [replace(plans[0], work=100.0), *(replace(each, work=work) for each in wide)]
+        tasks = tasks_of(job_of(look, rows, some), range(4), n_threads=1)
+        assert [task.blocks for task in tasks] == expected
+        assert {task.rows_of for task in tasks} == {(), (1,)}
 
 
 def test_a_killed_worker_changes_nothing(client, tmp_path):
@@ -122,22 +166,25 @@ def test_errors_of_a_block_reach_the_caller(client):
         list(on_cluster(client, job_of(fail, rows, plans), range(len(plans))))
 
 
-class OtherVersions:
-    """A client whose second worker has other packages than this process."""
-
-    def __init__(self, client, **packages):
-        self.client, self.packages = client, packages
-
-    def get_versions(self, packages):
-        found = self.client.get_versions(packages=packages)
-        next(iter(found["workers"].values()))["packages"].update(self.packages)
-        return found
-
-
-def test_workers_must_have_the_same_versions(client):
+def test_a_worker_without_the_package_is_named(client):
+    """Also if it joins when training has begun, and is sent a block."""
+    rows, plans = a_plan()
     check_versions(client)
-    with pytest.raises(ImportError, match=r"^worker tcp://\S+ has no xtrellis: install xtrellis "):
-        check_versions(OtherVersions(client, xtrellis=None))
+    with another_worker(client, xtrellis="") as address:
+        wanted = rf"^worker {address} has no xtrellis: install xtrellis \S+ there$"
+        with pytest.raises(ImportError, match=wanted):
+            check_versions(client)
+        X, y = topics(n_rows=100)
+        with joblib.parallel_config(backend="dask"), pytest.raises(ImportError, match=wanted):
+            TrellisClassifier().fit(X, y)
+        with pytest.raises(ImportError, match=wanted):
+            list(on_cluster(client, job_of(slow_count, rows, plans), range(len(plans))))
+    check_versions(client)
+
+
+def test_a_worker_with_another_version_is_named(client):
     version = importlib.import_module("numba").__version__
-    with pytest.raises(ImportError, match=rf"has numba 0.1, but this process has {version}: inst"):
-        check_versions(OtherVersions(client, numba="0.1"))
+    with another_worker(client, numba="0.1") as address:
+        wanted = f"^worker {address} has numba 0.1, but this process has {version}: install the sa"
+        with pytest.raises(ImportError, match=wanted):
+            check_versions(client)

@@ -146,12 +146,36 @@ def vertex_rows(trellis: Trellis, rows: TrainingRows) -> Iterator[tuple[int, int
                 yield i, v, by_vertex[start:stop]
 
 
-def block_rows(rows: TrainingRows, plan: Plan) -> IntArray | None:
-    """Rows of a planned block, found again from its vertex."""
-    if plan.vertex is None:
-        return None
-    i, v = plan.vertex
-    return np.arange(len(rows.paths)) if i < 0 else np.flatnonzero(rows.path_vertices[:, i] == v)
+def sees_all(rows: TrainingRows, plan: Plan) -> bool:
+    """Whether a planned block learns from all rows."""
+    return plan.rows is None or len(plan.rows) == len(rows.paths)
+
+
+def block_rows(rows: TrainingRows, plan: Plan) -> TrainingRows:
+    """The rows of a planned block alone, over the features that they contain.
+
+    A block trained on them is bit for bit that trained on all rows: features are numbered as they
+    are met, here and in :func:`make_block`.
+    """
+    from scipy import sparse
+
+    members = plan.rows
+    if members is None or sees_all(rows, plan):
+        return rows
+    (indptr, indices, data), features = _gathered(rows.X, members)
+    X = sparse.csr_matrix((len(members), len(features)), dtype=np.float32)
+    X.indptr, X.indices, X.data = indptr, indices, data
+    return replace(
+        rows,
+        X=X,
+        features=rows.features[features],
+        paths=rows.paths[members],
+        path_edges=rows.path_edges[members],
+        path_vertices=rows.path_vertices[members],
+        sample_weight=rows.sample_weight[members],
+        held_out=rows.held_out[members],
+        holds_out=rows.holds_out,
+    )
 
 
 def all_edge_groups(trellis: Trellis, training: Training) -> list[IntArray]:

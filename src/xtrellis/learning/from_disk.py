@@ -286,6 +286,7 @@ class _Job:
             self.trellis.n_edges,
             rows.class_weights[classes],
             held_out,
+            bool(held_out.any()),
         )
         order = np.random.default_rng([seed, 1]).permutation(len(members))
         plan = Plan(edges, order, vertex=vertex)

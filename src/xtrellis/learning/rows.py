@@ -108,6 +108,8 @@ class TrainingRows:
         How much each row counts.
     held_out : ndarray of bool, shape (n,)
         Rows that the weights are first trained without.
+    holds_out : bool
+        Whether there are any: among all rows, if these are a part of them.
     """
 
     X: Any
@@ -119,6 +121,7 @@ class TrainingRows:
     n_edges: int
     sample_weight: Float32Array
     held_out: npt.NDArray[np.bool_]
+    holds_out: bool
 
     def __sizeof__(self) -> int:
         """Bytes of all arrays: what a cluster plans its memory by."""
@@ -172,6 +175,7 @@ def _with_paths(
         n_edges=trellis.n_edges,
         sample_weight=np.ascontiguousarray(sample_weight, np.float32),
         held_out=held_out,
+        holds_out=bool(held_out.any()),
     )
 
 

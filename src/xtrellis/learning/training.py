@@ -155,7 +155,7 @@ def train_block(
     """
     running = RunningBlock.start(rows, plan, learner, seed)
     before = None
-    if rows.held_out.any():
+    if rows.holds_out:
         before = running.finish_before(rows, epochs, floor)
         if learner.online:
             running.start_again()
