@@ -4,6 +4,9 @@ Weights are stored block by block; :class:`~xtrellis.model.weights.WeightArrays`
 arrays. A span is where a feature's entries in a block are: their start times 2^17 plus their
 number, or 0 if there are none. All spans of a block are looked up before the first entry is read,
 so that the processor fetches several at once instead of waiting for each.
+
+Places in arrays are unsigned where a loop is to go to SIMD: Numba lets a negative one count from the
+end, and asks at every step whether it is.
 """
 
 import numpy as np
@@ -68,15 +71,16 @@ def find_spans(n, lows, highs, homes, table, entry_starts, block, spans):
 @part(fastmath=FIXED)
 def add_entries(data, start, n, spans, columns, values, width, margins, at):
     """Add the weights of a row's features in a block, times their values, to its margins."""
+    to = np.uint64(at)
     for p in range(n):
-        first, count = spans[p] >> SPAN_BITS, spans[p] & (2**SPAN_BITS - 1)
+        first, count = np.uint64(spans[p] >> SPAN_BITS), spans[p] & (2**SPAN_BITS - 1)
         x = data[start + p]
         if count == width:
-            for j in range(width):
-                margins[at + j] += x * values[first + j]
+            for j in range(np.uint64(width)):
+                margins[to + j] += x * values[first + j]
         else:
-            for e in range(first, first + count):
-                margins[at + columns[e]] += x * values[e]
+            for j in range(np.uint64(count)):
+                margins[to + columns[first + j]] += x * values[first + j]
 
 
 @part(fastmath=FIXED)
@@ -102,10 +106,10 @@ def block_margins(
 
     (Named tuples would be tidier. But a tuple's arrays are counted in and out at every call.)
     """
-    first = column_starts[block]
-    width = column_starts[block + 1] - first
-    for j in range(width):
-        margins[at + j] = bias[first + j]
+    first, to = np.uint64(column_starts[block]), np.uint64(at)
+    width = column_starts[block + 1] - column_starts[block]
+    for j in range(np.uint64(width)):
+        margins[to + j] = bias[first + j]
     if block > 0:
         find_spans(n, lows, highs, homes, table, entry_starts, block, spans)
     add_entries(data, start, n, spans, columns, values, width, margins, at)

@@ -60,8 +60,9 @@ def vertex_costs(margins, n, scale, power, normalisation, scores, powers, costs,
         total += powers[j]
     log_sum = np.float64(top) + np.float64(_log((total + second) + (third + fourth)))
     norm = normalisation * log_sum
-    for j in range(n):
-        costs[at + j] = _rounded(norm - np.float64(scores[j]))
+    to = np.uint64(at)
+    for j in range(np.uint64(n)):
+        costs[to + j] = _rounded(norm - np.float64(scores[j]))
     return log_sum
 
 
@@ -78,18 +79,18 @@ def _next_edge(costs, at, n_heads, has_exit, last_cost, last):
 
     Edges are ordered by cost, and equal ones by number: the exit first, then the heads.
     """
-    best, head = _NEVER, np.int64(_NO_EDGE)
-    for j in range(min(last + 1, n_heads)):
-        cost = costs[at + j]
+    best, head, first = _NEVER, np.int64(_NO_EDGE), np.uint64(at)
+    after = np.uint64(min(max(last + 1, 0), n_heads))
+    for j in range(after):
+        cost = costs[first + j]
         best = min(best, cost if cost > last_cost else _NEVER)
-    for j in range(max(last + 1, 0), n_heads):
-        cost = costs[at + j]
+    for j in range(after, np.uint64(n_heads)):
+        cost = costs[first + j]
         best = min(best, cost if cost >= last_cost else _NEVER)
     if has_exit and last_cost < costs[at + n_heads] <= best:
         return costs[at + n_heads], np.int64(_EXIT)
     if best < _NEVER:
-        first = last + 1 if best == last_cost else 0
-        for j in range(max(first, 0), n_heads):
+        for j in range(last + 1 if best == last_cost else 0, n_heads):
             if costs[at + j] == best:
                 head = j
                 break
