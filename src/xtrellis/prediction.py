@@ -32,7 +32,7 @@ from .decoding.paths import (
     log_probabilities,
     shortest_paths,
 )
-from .decoding.reranking import N_RERANKED, Centroids
+from .decoding.reranking import N_RERANKED, NO_CENTROIDS, Centroids
 from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
@@ -165,21 +165,17 @@ class TrellisModel:
         find, shape = self.path_finder(), (1, self.weights.n_features)
         if not self.is_lazy or self.assignment.n_free:
             return lambda features, values: find(SparseRows.one(features, values, shape))[0]
-        from .kernels import lazy, rerank
+        from .kernels import lazy
 
-        arguments, centroids = self._search_arguments, self.centroids
-        class_of_path = self.assignment.class_of_path
-        k = 1 if centroids is None else min(N_RERANKED, self.n_classes)
+        arguments = self._search_arguments(self.centroids)
 
         def search(features: npt.NDArray[Any], values: Float32Array) -> int:
             row = np.array([0, len(features)]), features, values
-            found, opened = np.array([[-1] * k]), np.empty(1, np.int64)
-            costs, logs = np.empty((2, 1, k))
+            found, opened = np.array([[-1]]), np.empty(1, np.int64)
+            costs, logs = np.empty((2, 1, 1))
             lazy.k_best(*row, *arguments, found, costs, logs, opened)
-            if found[0, -1] < 0:
+            if found[0, 0] < 0:
                 raise ValueError(TOO_LARGE)
-            if centroids is not None:
-                rerank.rerank(*row, *centroids.arrays, class_of_path, found, costs, logs, k)
             return int(found[0, 0])
 
         return search
@@ -203,8 +199,8 @@ class TrellisModel:
 
     def ranked(self, X: Any, k: int) -> tuple[IntArray, Float64Array, Float64Array]:
         """The same, the best of them re-ranked if there are centroids."""
-        if self.centroids is None:
-            return self.k_best(X, k)
+        if self.centroids is None or not self.assignment.n_free:
+            return self.search(X, k, self.centroids)[:3]
         n_reranked = min(N_RERANKED, self.n_classes)
         paths, costs, logs = self.k_best(X, max(k, n_reranked))
         class_of_path = self.assignment.class_of_path
@@ -215,9 +211,17 @@ class TrellisModel:
         """Number of vertices whose margins the k best paths of each row need."""
         return self._search(X, k)[3]
 
+    def _search_arguments(self, centroids: Centroids | None) -> tuple[Any, ...]:
+        """What the search takes of the model, and of the centroids if it is to re-rank."""
+        classes = self.assignment.class_of_path
+        if centroids is None:
+            return *self._graph_arguments, NO_CENTROIDS, 0.0, 0, classes
+        n_reranked = min(N_RERANKED, self.n_classes)
+        return *self._graph_arguments, centroids.arrays, centroids.strength, n_reranked, classes
+
     @cached_property
-    def _search_arguments(self) -> tuple[Any, ...]:
-        """What the search takes of the model."""
+    def _graph_arguments(self) -> tuple[Any, ...]:
+        """What the search takes of weights, graph and loss."""
         graph = self.trellis.arrays
         shape = graph.slice_width, graph.digits, graph.path_counts
         return self.weights.arrays, *shape, *search_settings(self.loss, self.trellis)
@@ -243,8 +247,13 @@ class TrellisModel:
             left, n_asked = left[~enough], 4 * n_asked
         return found[0], found[1], found[2], opened
 
-    def search(self, X: Any, k: int) -> tuple[IntArray, Any, Any, IntArray]:
-        """The same of all paths, those that are free included: see ``kernels.lazy``."""
+    def search(
+        self, X: Any, k: int, centroids: Centroids | None = None
+    ) -> tuple[IntArray, Any, Any, IntArray]:
+        """The same of all paths, those that are free included: see ``kernels.lazy``.
+
+        If there are centroids, the best paths are re-ranked by them; then none may be free.
+        """
         from .kernels import lazy
 
         n_rows = X.shape[0]
@@ -254,7 +263,7 @@ class TrellisModel:
             X.indptr,
             X.indices,
             X.data,
-            *self._search_arguments,
+            *self._search_arguments(centroids),
             paths,
             costs,
             logs,

@@ -12,20 +12,47 @@ lambda is found on held-out rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arrays import Float32Array, Float64Array, IntArray, class_sums
 from .._checks import check_shape
+from ..model.feature_slots import feature_slots
 from ..model.gaps import pack_gaps, unpack_gaps
 
 N_RERANKED = 10  # best paths that are ordered anew: twenty take half as long again, for little
 N_TERMS = 20  # entries of a centroid that are kept
+N_LARGEST = 64  # entries of a feature, over all centroids, that the bound of a cosine looks at
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
 LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking to be worth its time
+
+
+class CentroidArrays(NamedTuple):
+    """Centroids as the kernels take them, with what bounds their cosines (``kernels.rerank``).
+
+    Attributes
+    ----------
+    starts, features, codes
+        As those of :class:`Centroids`.
+    slots : ndarray of int64
+        Hash table of features, as that of the weights; a slot has the feature, and where its list
+        starts and stops.
+    buckets : ndarray of uint16
+        Bucket of the class of each entry of a list.
+    excesses : ndarray of float32
+        How far the entry of a centroid at unit length is above that which the list starts with.
+    """
+
+    starts: IntArray
+    features: IntArray
+    codes: npt.NDArray[np.uint8]
+    slots: IntArray
+    buckets: npt.NDArray[np.uint16]
+    excesses: Float32Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +149,42 @@ class Centroids:
         from ..kernels import rerank
 
         row = X.indptr, X.indices, X.data
-        rerank.rerank(*row, *self.arrays, class_of_path, paths, costs, logs, n)
+        own = self.starts, self.features, self.codes, self.strength
+        rerank.rerank(*row, *own, class_of_path, paths, costs, logs, n)
 
-    @property
-    def arrays(self) -> tuple[IntArray, IntArray, npt.NDArray[np.uint8], float]:
-        """What the kernel takes of the centroids."""
-        return self.starts, self.features, self.codes, self.strength
+    @cached_property
+    def arrays(self) -> CentroidArrays:
+        """What the search takes of the centroids."""
+        return CentroidArrays(self.starts, self.features, self.codes, *self._largest())
+
+    def _largest(self) -> tuple[IntArray, npt.NDArray[np.uint16], Float32Array]:
+        """The largest entries of each feature, as :class:`CentroidArrays` lists them."""
+        from ..kernels.blocks import HIGH, LOW
+        from ..kernels.rerank import N_BUCKETS
+
+        class_of_entry = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        lengths = np.sqrt(np.bincount(class_of_entry, self.codes.astype(np.float64) ** 2))
+        sizes = self.codes / np.maximum(lengths, 1)[class_of_entry]
+        order = np.lexsort((-sizes, self.features))
+        features, sizes = self.features[order], sizes[order]
+        slots, seen, ranks = feature_slots(features, len(features))
+        counts = np.bincount(ranks, minlength=len(seen))
+        first = np.cumsum(counts) - counts
+        place = np.arange(len(features)) - first[ranks]  # within the list of the feature
+        is_listed = place < N_LARGEST
+        # What a list starts with: zero, unless there are entries that are not listed.
+        least = np.zeros(len(seen))
+        least[ranks[place == N_LARGEST]] = sizes[place == N_LARGEST]
+        n_listed = np.minimum(counts, N_LARGEST)
+        stops = np.cumsum(1 + n_listed)
+        slots[seen, LOW], slots[seen, HIGH] = stops - n_listed - 1, stops
+        at = (stops - n_listed)[ranks[is_listed]] + place[is_listed]
+        buckets = np.zeros(len(at) + len(seen), np.uint16)
+        buckets[at] = class_of_entry[order[is_listed]] % N_BUCKETS
+        excesses = np.empty(len(buckets), np.float32)
+        excesses[at] = sizes[is_listed] - least[ranks[is_listed]]
+        excesses[slots[seen, LOW]] = least
+        return slots.ravel(), buckets, excesses
 
 
 def centroids_of(X: Any, y_encoded: IntArray, n_classes: int) -> Centroids:
@@ -150,6 +207,16 @@ def centroids_of(X: Any, y_encoded: IntArray, n_classes: int) -> Centroids:
     np.maximum.at(largest, class_of_entry[kept], sums.data[kept])
     codes = np.rint(255 * sums.data[kept] / largest[class_of_entry[kept]]).astype(np.uint8)
     return Centroids(0.0, starts, sums.indices[kept].astype(np.int64), codes)
+
+
+NO_CENTROIDS = CentroidArrays(
+    np.zeros(1, np.int64),
+    np.empty(0, np.int64),
+    np.empty(0, np.uint8),
+    np.full(4, -1, np.int64),
+    np.empty(0, np.uint16),
+    np.empty(0, np.float32),
+)
 
 
 def choose_strength(

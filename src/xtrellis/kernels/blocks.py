@@ -27,21 +27,27 @@ def hash_feature(feature):
 
 
 @part
+def slot_of(feature, slots):
+    """Where a feature's slot starts in a hash table, or an empty slot does if it has none."""
+    mask = slots.size // SLOT_WORDS - 1
+    slot = hash_feature(feature) & mask
+    while slots[slot * SLOT_WORDS] != feature and slots[slot * SLOT_WORDS] >= 0:
+        slot = (slot + 1) & mask
+    return slot * SLOT_WORDS
+
+
+@part
 def find_features(indices, start, stop, slots, lows, highs, spans):
     """Where the directory lists the blocks of each of a row's features; their spans in block 0.
 
     A high of -1 stands for a feature with a line of the table. One without weights has an empty
     list.
     """
-    mask = slots.size // SLOT_WORDS - 1
     for p in range(start, stop):
-        feature = indices[p]
-        slot = hash_feature(feature) & mask
-        while slots[slot * SLOT_WORDS] != feature and slots[slot * SLOT_WORDS] >= 0:
-            slot = (slot + 1) & mask
-        lows[p - start] = slots[slot * SLOT_WORDS + LOW]
-        highs[p - start] = slots[slot * SLOT_WORDS + HIGH]
-        spans[p - start] = slots[slot * SLOT_WORDS + FIRST_SPAN]
+        slot = slot_of(indices[p], slots)
+        lows[p - start] = slots[slot + LOW]
+        highs[p - start] = slots[slot + HIGH]
+        spans[p - start] = slots[slot + FIRST_SPAN]
 
 
 @part

@@ -14,6 +14,14 @@ import numpy as np
 from ._jit import kernel, part
 from .blocks import FIXED, block_margins, find_features, longest_row
 from .costs import _exp, _log
+from .rerank import (
+    N_BUCKETS,
+    cosine,
+    insert,
+    largest_cosine,
+    reranked_cost,
+    squared_length,
+)
 
 RESOLUTION = 65536.0  # costs are whole multiples of one over this
 _NEVER = 1e300  # more than any cost
@@ -140,12 +148,19 @@ def k_best(
     scales,
     power,
     normalisation,
+    c,
+    strength,
+    n_reranked,
+    class_of_path,
     paths,
     path_costs,
     path_logs,
     n_opened,
 ):
     """The k cheapest paths of every row, cheapest first, with their costs.
+
+    The first ``n_reranked`` of them are ordered anew by the centroids ``c`` of their classes, and
+    the search ends as soon as no other path can be among the k best of these.
 
     Vertices of the last slice have one edge, whose margin does not depend on the row: a path that
     reaches one is complete. ``width``, ``digits`` and ``counts`` are b, A and T of the trellis;
@@ -154,10 +169,13 @@ def k_best(
     ``n_opened`` the number of vertices whose margins were computed.
     """
     k = paths.shape[1]
+    n_sought = max(k, n_reranked)
     last_slice = digits.size - 1
     vertex_starts, column_starts, bias = w.vertex_starts, w.column_starts, w.bias
     slots, homes, table = w.slots, w.homes, w.table
     entry_starts, columns, values = w.entry_starts, w.columns, w.values
+    starts, features, codes = c.starts, c.features, c.codes
+    lists, buckets, excesses = c.slots, c.buckets, c.excesses
     n_vertices = vertex_starts.size - 1
     longest = longest_row(indptr)
     lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
@@ -175,14 +193,16 @@ def k_best(
         margin = bias[column_starts[vertex_starts[1 + last_slice * width + v]]]
         exit_logs[v] = np.float64(_score(margin, scales[-1], power))
         exit_costs[v] = _rounded(normalisation * exit_logs[v] - exit_logs[v])
-    # A vertex is reached by at most k open paths, and each is the beginning of a path of its own.
-    n_most = 1 + min(k * n_vertices, counts[0] * digits.size)
+    # A vertex is reached by at most as many open paths as are sought, and each is the beginning of
+    # a path of its own.
+    n_most = 1 + min(n_sought * n_vertices, counts[0] * digits.size)
     spent, logs = np.empty(n_most), np.empty(n_most)  # of open paths: cost, log-probability
     edge_costs, keys = np.empty(n_most), np.empty(n_most)  # cost of the edge to take; of both
     places, slices = np.empty(n_most, np.int64), np.empty(n_most, np.int64)  # vertex and slice
     passed, numbers = np.empty(n_most, np.int64), np.empty(n_most, np.int64)  # path numbers: up to
     # the vertex, and with the edge, whose head is in ``edges``
     edges, heap = np.empty(n_most, np.int64), np.empty(n_most, np.int64)
+    sums = np.empty(N_BUCKETS, np.float32)
     for i in range(indptr.size - 1):
         start, n_features = indptr[i], indptr[i + 1] - indptr[i]
         find_features(indices, start, start + n_features, slots, lows, highs, spans)
@@ -191,7 +211,9 @@ def k_best(
         places[0], slices[0], passed[0] = 0, -1, 0
         spent[0] = logs[0] = 0.0
         item, is_new, waiting = 0, True, -1
-        while found < k:
+        length = squared_length(data, start, start + n_features) if n_reranked else 0.0
+        nearest, is_known = 1.000001, False  # bound of the cosine with any class
+        while found < n_sought:
             vertex, slice_ = places[item], slices[item]
             at = column_starts[vertex_starts[vertex]]
             if is_new:
@@ -252,6 +274,17 @@ def k_best(
                 continue
             if size == 0:
                 break
+            if found >= k:
+                key = keys[heap[0]] / RESOLUTION
+                proved = reranked_cost(key, strength, nearest) >= path_costs[i, k - 1]
+                if not proved and not is_known:
+                    nearest, is_known = largest_cosine(
+                        indices, data, start, start + n_features, length, lists, buckets, excesses,
+                        sums,
+                    ), True  # fmt: skip
+                    proved = reranked_cost(key, strength, nearest) >= path_costs[i, k - 1]
+                if proved:
+                    break
             # Follow the cheapest edge of all: to the sink, or to a vertex that may be new.
             item, is_new = heap[0], False
             head, slice_ = edges[item], slices[item]
@@ -261,13 +294,21 @@ def k_best(
                 log -= (1 - normalisation) * exit_logs[head]
                 head = _EXIT
             if head == _EXIT:
-                paths[i, found] = numbers[item]
-                path_costs[i, found] = keys[item] / RESOLUTION
-                path_logs[i, found] = log
+                cost = keys[item] / RESOLUTION
+                if found < n_reranked:
+                    near = cosine(
+                        indices, data, start, start + n_features, length, starts, features, codes,
+                        class_of_path[numbers[item]],
+                    )  # fmt: skip
+                    cost = reranked_cost(cost, strength, near)
+                    insert(paths[i], path_costs[i], path_logs[i], found, numbers[item], cost, log)
+                else:
+                    paths[i, found], path_costs[i, found] = numbers[item], cost
+                    path_logs[i, found] = log
                 found += 1
                 continue
             reached = 1 + (slice_ + 1) * width + head
-            if visits[reached] == k:
+            if visits[reached] == n_sought:
                 continue
             places[n_items], slices[n_items] = reached, slice_ + 1
             passed[n_items], spent[n_items], logs[n_items] = numbers[item], keys[item], log

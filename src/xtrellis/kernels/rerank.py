@@ -1,17 +1,32 @@
-"""Cosines of sparse rows and centroids of classes, and the order of paths by them."""
+"""Cosines of sparse rows and centroids of classes, the order of paths by them, and their bounds.
+
+A path of cost c ends at ``c - strength cosine``. So a path that was found is proved to stay before
+all that were not, if these cost so much that the largest cosine of any class would not be enough.
+That cosine is bounded without looking at all classes. Let ``u_f`` be the entries that the centroids,
+at unit length, have for feature f. All of them but the few largest are at most some ``t_f``, hence
+
+    cos(x, u) <= (sum_f x_f t_f + max_u sum_f x_f max(0, u_f - t_f)) / |x|,    f with x_f > 0,
+
+where the sums over excesses need the few largest entries only. They are added up in buckets, of
+which each has several classes: that can only make the bound larger.
+"""
 
 import numpy as np
 
-from ._jit import kernel
+from ._jit import kernel, part
+from .blocks import HIGH, LOW, slot_of
+
+N_BUCKETS = 2048  # that excesses are added up in
+_ROUNDING = 2.0**-22  # relative error of a term of a bound: larger than float32's
 
 
 @kernel
 def cosines(indptr, indices, data, starts, features, codes, classes, out):
     """Cosine of every row with the centroids of its classes; both lists of features ascend."""
     for i in range(indptr.size - 1):
-        length = _squared_length(data, indptr[i], indptr[i + 1])
+        length = squared_length(data, indptr[i], indptr[i + 1])
         for c in range(classes.shape[1]):
-            out[i, c] = _cosine(
+            out[i, c] = cosine(
                 indices, data, indptr[i], indptr[i + 1], length, starts, features, codes,
                 classes[i, c],
             )  # fmt: skip
@@ -26,38 +41,32 @@ def rerank(
     Costs become the new ones; ``logs`` are only brought into the same order.
     """
     for i in range(indptr.size - 1):
-        length = _squared_length(data, indptr[i], indptr[i + 1])
+        length = squared_length(data, indptr[i], indptr[i + 1])
         for c in range(n):
-            path, log = paths[i, c], logs[i, c]
-            cosine = _cosine(
+            near = cosine(
                 indices, data, indptr[i], indptr[i + 1], length, starts, features, codes,
-                class_of_path[path],
+                class_of_path[paths[i, c]],
             )  # fmt: skip
-            cost = costs[i, c] - strength * cosine
-            at = c
-            while at > 0 and costs[i, at - 1] > cost:
-                paths[i, at], costs[i, at], logs[i, at] = (
-                    paths[i, at - 1], costs[i, at - 1], logs[i, at - 1]
-                )  # fmt: skip
-                at -= 1
-            paths[i, at], costs[i, at], logs[i, at] = path, cost, log
+            cost = reranked_cost(costs[i, c], strength, near)
+            insert(paths[i], costs[i], logs[i], c, paths[i, c], cost, logs[i, c])
 
 
-@kernel
-def _squared_length(data, start, stop):
+@part
+def squared_length(data, start, stop):
+    """Sum of the squares of a row's values."""
     total = 0.0
     for p in range(start, stop):
         total += np.float64(data[p]) * data[p]
     return total
 
 
-@kernel
-def _cosine(indices, data, start, stop, length, starts, features, codes, number):
+@part
+def cosine(indices, data, start, stop, length, starts, features, codes, number):
     """Cosine of a row, of given squared length, with the centroid of a class."""
     p, q, last = start, starts[number], starts[number + 1]
-    size, total = 0.0, 0.0
+    size, total = np.int64(0), 0.0
     for e in range(q, last):
-        size += np.float64(codes[e]) * codes[e]
+        size += np.int64(codes[e]) * np.int64(codes[e])
     while p < stop and q < last:
         if indices[p] < features[q]:
             p += 1
@@ -68,3 +77,50 @@ def _cosine(indices, data, start, stop, length, starts, features, codes, number)
             p += 1
             q += 1
     return total / np.sqrt(length * size) if length * size > 0 else 0.0
+
+
+@part
+def reranked_cost(cost, strength, near):
+    """Cost of a path whose class has this cosine."""
+    return cost - strength * near
+
+
+@part
+def insert(paths, costs, logs, n, path, cost, log):
+    """Insert a path into the first n of a row, which are sorted; behind those of equal cost.
+
+    If there is no room for one more, the last one is dropped.
+    """
+    at = min(n, costs.size)
+    while at > 0 and costs[at - 1] > cost:
+        at -= 1
+        if at + 1 < costs.size:
+            paths[at + 1], costs[at + 1], logs[at + 1] = paths[at], costs[at], logs[at]
+    if at < costs.size:
+        paths[at], costs[at], logs[at] = path, cost, log
+
+
+@part
+def largest_cosine(indices, data, start, stop, length, slots, buckets, excesses, sums):
+    """Bound of a row's cosine with any centroid; ``sums`` is scratch, of N_BUCKETS.
+
+    A slot says where the list of a feature starts and stops. The first of its excesses is ``t_f``.
+    """
+    for b in range(sums.size):
+        sums[b] = 0
+    base, best = np.float32(0), np.float32(0)
+    for p in range(start, stop):
+        x = data[p]
+        if x > 0:
+            slot = slot_of(indices[p], slots)
+            low, high = np.uint64(slots[slot + LOW]), np.uint64(slots[slot + HIGH])
+            if low < high:
+                base += x * excesses[low]
+                for q in range(low + np.uint64(1), high):
+                    total = sums[buckets[q]] + x * excesses[q]
+                    sums[buckets[q]] = total
+                    best = max(best, total)
+    if length <= 0:
+        return 0.0
+    bound = (np.float64(base) + best) / np.sqrt(length)
+    return min(bound * (1 + (stop - start + 4) * _ROUNDING), 1 + _ROUNDING)

@@ -136,17 +136,11 @@ class EdgeWeights:
     def arrays(self) -> WeightArrays:
         """The weights and their directory, as the kernels take them."""
         from ..kernels import storage
-        from ..kernels.blocks import SLOT_WORDS
+        from .feature_slots import feature_slots
 
-        n_pairs = len(self.features)
-        most = min(n_pairs, self.n_features)
-        slots = np.zeros((2 ** int(np.ceil(np.log2(4 / 3 * most + 2))), SLOT_WORDS), np.int64)
-        slots[:, 0] = -1
-        seen, ranks = np.empty(most, np.int64), np.empty(n_pairs, np.int32)
-        features = self.features.astype(np.int64, copy=False)
-        n_seen = storage.rank_features(features, slots.ravel(), seen, ranks)
+        slots, seen, ranks = feature_slots(self.features, self.n_features)
         n_blocks = len(self.column_starts) - 1
-        counts = np.bincount(ranks[self.feature_starts[min(1, n_blocks)] :], minlength=n_seen)
+        counts = np.bincount(ranks[self.feature_starts[min(1, n_blocks)] :], minlength=len(seen))
         n_filled = int(np.count_nonzero(np.diff(self.feature_starts)))
         # Not n_filled alone: few blocks with weights among very many would make a vast table.
         in_table = counts > IN_TABLE_ABOVE * max(n_filled, n_blocks // 4)
@@ -156,7 +150,7 @@ class EdgeWeights:
         table = np.full(n_blocks * np.count_nonzero(in_table), -1, np.int32)
         storage.fill_directory(
             ranks,
-            seen[:n_seen],
+            seen,
             in_table,
             first,
             self.feature_starts,
