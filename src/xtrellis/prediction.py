@@ -199,7 +199,9 @@ class TrellisModel:
 
     def ranked(self, X: Any, k: int) -> tuple[IntArray, Float64Array, Float64Array]:
         """The same, the best of them re-ranked if there are centroids."""
-        if self.centroids is None or not self.assignment.n_free:
+        if self.centroids is None:
+            return self.k_best(X, k)
+        if not self.assignment.n_free:
             return self.search(X, k, self.centroids)[:3]
         n_reranked = min(N_RERANKED, self.n_classes)
         paths, costs, logs = self.k_best(X, max(k, n_reranked))

@@ -1,9 +1,12 @@
 """The lazy search against the full computation and against all paths, on graphs of any shape."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from strategies import graphs
 from xtrellis import TrellisClassifier
@@ -11,6 +14,7 @@ from xtrellis._arrays import canonical_csr
 from xtrellis.decoding import PathHinge, VertexSoftmax, get_loss
 from xtrellis.decoding.confidence import BestPaths
 from xtrellis.decoding.lazy import is_bounded, normalised
+from xtrellis.decoding.reranking import N_RERANKED, STRENGTHS, centroids_of
 from xtrellis.graph import Trellis, random_assignment
 from xtrellis.kernels.lazy import RESOLUTION
 from xtrellis.learning.blocks import all_edge_groups
@@ -104,6 +108,44 @@ def test_one_at_a_time_is_the_same_as_many(graph, seed, tied):
     for i in range(X.shape[0]):
         one = canonical_csr(X[i])
         np.testing.assert_array_equal(model.k_best(one, min(4, graph[0]))[0][0], best[i])
+
+
+def reranking(model, seed, strength, tied):
+    """The model with random centroids, of which many are alike if they are tied."""
+    rng, shape = np.random.default_rng(seed), (model.n_classes, 12)
+    near = rng.random(shape) * (rng.random(shape) < 0.4)
+    near = sparse.csr_matrix(np.ceil(2 * near) if tied else near)
+    centroids = centroids_of(near, np.arange(model.n_classes), model.n_classes)
+    return replace(model, centroids=replace(centroids, strength=strength))
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:4], ids=str)
+@given(
+    graphs(max_classes=80),
+    st.integers(0, 10**6),
+    st.sampled_from([0.0, *STRENGTHS]),
+    st.booleans(),
+    st.integers(1, 12),
+)
+def test_reranking_ends_early_with_the_same_answers(loss, graph, seed, strength, tied, k):
+    """Those of ten paths that are found first and then ordered anew, to the last bit."""
+    model, X = model_with(Trellis(*graph), loss, seed, tied), rows(seed + 1, tied)
+    model = reranking(model, seed, strength, tied)
+    k, n_reranked = min(k, model.n_classes), min(N_RERANKED, model.n_classes)
+    expected = model.k_best(X, max(k, n_reranked))
+    model.centroids.rerank(X, model.assignment.class_of_path, n_reranked, *expected)
+    for found, wanted in zip(model.ranked(X, k), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted[:, :k])
+    assert (model.search(X, k, model.centroids)[3] <= model.opened(X, max(k, n_reranked))).all()
+
+
+def test_one_reranked_path_needs_few_vertices():
+    from samples import topics
+
+    X, y = topics(n_classes=900, n_rows=4000)
+    model = TrellisClassifier(random_state=0, C=1.0, rerank=4.0).fit(X, y).model_
+    rows = canonical_csr(X)
+    assert model.search(rows, 1, model.centroids)[3].mean() < model.opened(rows, 10).mean() / 2
 
 
 def test_few_vertices_are_opened():

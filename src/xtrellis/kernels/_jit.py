@@ -66,7 +66,13 @@ def kernel(
         return lambda given: kernel(given, fastmath=fastmath, inline=inline)
     if numba.config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)  # compiled code does not warn of overflows
-    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "inline": inline}
+    options = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": fastmath,
+        "inline": inline,
+        "no_cfunc_wrapper": True,
+    }
     compiled = numba.njit(**options)(function)
     compiled._cache = _KernelCache(function)
     return compiled

@@ -5,8 +5,8 @@ arrays. A span is where a feature's entries in a block are: their start times 2^
 number, or 0 if there are none. All spans of a block are looked up before the first entry is read,
 so that the processor fetches several at once instead of waiting for each.
 
-Places in arrays are unsigned where a loop is to go to SIMD: Numba lets a negative one count from the
-end, and asks at every step whether it is.
+Places in arrays are unsigned where a loop is to go to SIMD: a negative one counts from the end, and
+Numba asks at every step whether it is one.
 """
 
 import numpy as np
@@ -17,16 +17,17 @@ from ._jit import kernel, part
 FIXED = {"contract", "nsz", "nnan"}
 
 SPAN_BITS = 17  # of a span, for the number of entries: at most 2^16
+_COUNT = 2**SPAN_BITS - 1  # the bits of that number
 FEATURE, LOW, HIGH, FIRST_SPAN, SLOT_WORDS = 0, 1, 2, 3, 4  # words of a slot of the directory
 
 
-@part
+@kernel(inline="always")
 def hash_feature(feature):
     """Scrambled number of a feature; neighbours end far apart."""
     return np.int64((np.uint64(feature) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32))
 
 
-@part
+@kernel(inline="always")
 def slot_of(feature, slots):
     """Where a feature's slot starts in a hash table, or an empty slot does if it has none."""
     mask = slots.size // SLOT_WORDS - 1
@@ -36,7 +37,7 @@ def slot_of(feature, slots):
     return slot * SLOT_WORDS
 
 
-@part
+@kernel(inline="always")
 def find_features(indices, start, stop, slots, lows, highs, spans):
     """Where the directory lists the blocks of each of a row's features; their spans in block 0.
 
@@ -50,7 +51,7 @@ def find_features(indices, start, stop, slots, lows, highs, spans):
         spans[p - start] = slots[slot + FIRST_SPAN]
 
 
-@part
+@kernel(inline="always")
 def find_spans(n, lows, highs, homes, table, entry_starts, block, spans):
     """Spans of a row's n features in any block but the first."""
     for p in range(n):
@@ -74,12 +75,12 @@ def find_spans(n, lows, highs, homes, table, entry_starts, block, spans):
         spans[p] = span
 
 
-@part(fastmath=FIXED)
+@kernel(fastmath=FIXED, inline="always")
 def add_entries(data, start, n, spans, columns, values, width, margins, at):
     """Add the weights of a row's features in a block, times their values, to its margins."""
     to = np.uint64(at)
     for p in range(n):
-        first, count = np.uint64(spans[p] >> SPAN_BITS), spans[p] & (2**SPAN_BITS - 1)
+        first, count = np.uint64(spans[p] >> SPAN_BITS), spans[p] & _COUNT
         x = data[start + p]
         if count == width:
             for j in range(np.uint64(width)):
@@ -152,12 +153,13 @@ def row_margins(indices, data, start, stop, w, first, last, lows, highs, spans, 
     return at
 
 
-@part
+@kernel(inline="always")
 def longest_row(indptr):
     """Number of features of the longest row, but at least one."""
     longest = 1
     for i in range(indptr.size - 1):
-        longest = max(longest, indptr[i + 1] - indptr[i])
+        if indptr[i + 1] - indptr[i] > longest:
+            longest = indptr[i + 1] - indptr[i]
     return longest
 
 

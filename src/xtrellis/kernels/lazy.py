@@ -16,6 +16,7 @@ from .blocks import FIXED, block_margins, find_features, longest_row
 from .costs import _exp, _log
 from .rerank import (
     N_BUCKETS,
+    NO_COSINE,
     cosine,
     insert,
     largest_cosine,
@@ -28,18 +29,22 @@ _NEVER = 1e300  # more than any cost
 _HIGHEST = 2.0**46  # of a rounded cost: sixty of them add up without error
 
 # ---------------------------------------------------------------------- costs of a vertex
+#
+# Elsewhere conditions stand in place of min and max, of which Numba compiles one for each pair of
+# types; in loops over edges these are faster.
 
 
-@part(fastmath=FIXED)
+@kernel(fastmath=FIXED, inline="always")
 def _score(margin, scale, power):
     """Z of an edge: ``scale f``, or ``-scale max(0, 1 - f)^power``."""
-    short = max(np.float32(1) - margin, np.float32(0))
+    short = np.float32(1) - margin
+    short = short if short > np.float32(0) else np.float32(0)
     z = -short * short * scale
     z *= short if power == 3 else np.float32(1)
     return margin * scale if power == 0 else z
 
 
-@part(fastmath=FIXED)
+@kernel(fastmath=FIXED, inline="always")
 def _rounded(cost):
     """A cost as a whole multiple of 1 / RESOLUTION, and within its limits."""
     return min(max(np.floor(cost * RESOLUTION + 0.5), 0.0), _HIGHEST)
@@ -55,9 +60,10 @@ def vertex_costs(margins, n, scale, power, normalisation, scores, powers, costs,
         scores[j] = _score(margins[j], scale, power)
     top = np.float32(-3e38)
     for j in range(n):
-        top = max(top, scores[j])
+        top = scores[j] if scores[j] > top else top
     for j in range(n):
-        powers[j] = _exp(max(scores[j] - top, np.float32(-87)))
+        below = scores[j] - top
+        powers[j] = _exp(below if below > np.float32(-87) else np.float32(-87))
     total = second = third = fourth = np.float32(0)  # one sum would wait for itself at every step
     for j in range(0, n - 3, 4):
         total += powers[j]
@@ -88,7 +94,7 @@ def _next_edge(costs, at, n_heads, has_exit, last_cost, last):
     Edges are ordered by cost, and equal ones by number: the exit first, then the heads.
     """
     best, head, first = _NEVER, np.int64(_NO_EDGE), np.uint64(at)
-    after = np.uint64(min(max(last + 1, 0), n_heads))
+    after = np.uint64(last + 1 if last >= 0 else 0)
     for j in range(after):
         cost = costs[first + j]
         best = min(best, cost if cost > last_cost else _NEVER)
@@ -105,7 +111,7 @@ def _next_edge(costs, at, n_heads, has_exit, last_cost, last):
     return best, head
 
 
-@part
+@kernel(inline="always")
 def _before(keys, numbers, a, b):
     """Whether open path a comes before b: by cost, then by number."""
     return keys[a] < keys[b] or (keys[a] == keys[b] and numbers[a] < numbers[b])
@@ -169,7 +175,7 @@ def k_best(
     ``n_opened`` the number of vertices whose margins were computed.
     """
     k = paths.shape[1]
-    n_sought = max(k, n_reranked)
+    n_sought = k if k > n_reranked else n_reranked
     last_slice = digits.size - 1
     vertex_starts, column_starts, bias = w.vertex_starts, w.column_starts, w.bias
     slots, homes, table = w.slots, w.homes, w.table
@@ -182,12 +188,15 @@ def k_best(
     spans = np.empty(longest, np.int64)
     widest = 0
     for v in range(n_vertices):
-        widest = max(widest, column_starts[vertex_starts[v + 1]] - column_starts[vertex_starts[v]])
+        n_columns = column_starts[vertex_starts[v + 1]] - column_starts[vertex_starts[v]]
+        widest = n_columns if n_columns > widest else widest
     margins, scores = np.empty(widest, np.float32), np.empty(widest, np.float32)
     powers = np.empty(widest, np.float32)
     costs = np.empty(bias.size)
     log_sums = np.empty(n_vertices)
-    visits, opened = np.zeros(n_vertices, np.int64), np.empty(n_vertices, np.int64)
+    visits, opened = np.empty(n_vertices, np.int64), np.empty(n_vertices, np.int64)
+    for v in range(n_vertices):
+        visits[v] = 0
     exit_costs, exit_logs = np.empty(digits[-1]), np.empty(digits[-1])  # of the last slice
     for v in range(digits[-1]):  # one edge each: the log of the sum is its z
         margin = bias[column_starts[vertex_starts[1 + last_slice * width + v]]]
@@ -195,7 +204,9 @@ def k_best(
         exit_costs[v] = _rounded(normalisation * exit_logs[v] - exit_logs[v])
     # A vertex is reached by at most as many open paths as are sought, and each is the beginning of
     # a path of its own.
-    n_most = 1 + min(n_sought * n_vertices, counts[0] * digits.size)
+    n_most = 1 + n_sought * n_vertices
+    if counts[0] * digits.size < n_most:
+        n_most = 1 + counts[0] * digits.size
     spent, logs = np.empty(n_most), np.empty(n_most)  # of open paths: cost, log-probability
     edge_costs, keys = np.empty(n_most), np.empty(n_most)  # cost of the edge to take; of both
     places, slices = np.empty(n_most, np.int64), np.empty(n_most, np.int64)  # vertex and slice
@@ -212,7 +223,7 @@ def k_best(
         spent[0] = logs[0] = 0.0
         item, is_new, waiting = 0, True, -1
         length = squared_length(data, start, start + n_features) if n_reranked else 0.0
-        nearest, is_known = 1.000001, False  # bound of the cosine with any class
+        nearest, is_known = NO_COSINE, False  # bound of the cosine with any class
         while found < n_sought:
             vertex, slice_ = places[item], slices[item]
             at = column_starts[vertex_starts[vertex]]
@@ -258,7 +269,8 @@ def k_best(
                 numbers[item] = passed[item]
                 if head >= 0:
                     numbers[item] += head * counts[slice_ + 2]
-                    numbers[item] += min(head, digits[slice_ + 1]) + has_exit
+                    n_exits = digits[slice_ + 1] if head > digits[slice_ + 1] else head
+                    numbers[item] += n_exits + has_exit
                 if is_new:
                     heap[size] = item
                     size += 1
@@ -301,7 +313,7 @@ def k_best(
                         class_of_path[numbers[item]],
                     )  # fmt: skip
                     cost = reranked_cost(cost, strength, near)
-                    insert(paths[i], path_costs[i], path_logs[i], found, numbers[item], cost, log)
+                    insert(paths, path_costs, path_logs, i, found, numbers[item], cost, log)
                 else:
                     paths[i, found], path_costs[i, found] = numbers[item], cost
                     path_logs[i, found] = log

@@ -2,8 +2,8 @@
 
 A path of cost c ends at ``c - strength cosine``. So a path that was found is proved to stay before
 all that were not, if these cost so much that the largest cosine of any class would not be enough.
-That cosine is bounded without looking at all classes. Let ``u_f`` be the entries that the centroids,
-at unit length, have for feature f. All of them but the few largest are at most some ``t_f``, hence
+That cosine is bounded without looking at all classes. Let ``u_f`` be the entries for feature f that
+the centroids have at unit length. All but the few largest of them are at most some ``t_f``, hence
 
     cos(x, u) <= (sum_f x_f t_f + max_u sum_f x_f max(0, u_f - t_f)) / |x|,    f with x_f > 0,
 
@@ -18,6 +18,7 @@ from .blocks import HIGH, LOW, slot_of
 
 N_BUCKETS = 2048  # that excesses are added up in
 _ROUNDING = 2.0**-22  # relative error of a term of a bound: larger than float32's
+NO_COSINE = 1 + _ROUNDING  # no cosine is as large, not even one that is rounded
 
 
 @kernel
@@ -48,7 +49,7 @@ def rerank(
                 class_of_path[paths[i, c]],
             )  # fmt: skip
             cost = reranked_cost(costs[i, c], strength, near)
-            insert(paths[i], costs[i], logs[i], c, paths[i, c], cost, logs[i, c])
+            insert(paths, costs, logs, i, c, paths[i, c], cost, logs[i, c])
 
 
 @part
@@ -86,18 +87,20 @@ def reranked_cost(cost, strength, near):
 
 
 @part
-def insert(paths, costs, logs, n, path, cost, log):
-    """Insert a path into the first n of a row, which are sorted; behind those of equal cost.
+def insert(paths, costs, logs, i, n, path, cost, log):
+    """Insert a path into the first n of row i, which are sorted; behind those of equal cost.
 
     If there is no room for one more, the last one is dropped.
     """
-    at = min(n, costs.size)
-    while at > 0 and costs[at - 1] > cost:
+    room = costs.shape[1]
+    at = n if n < room else room
+    while at > 0 and costs[i, at - 1] > cost:
+        if at < room:
+            paths[i, at], costs[i, at] = paths[i, at - 1], costs[i, at - 1]
+            logs[i, at] = logs[i, at - 1]
         at -= 1
-        if at + 1 < costs.size:
-            paths[at + 1], costs[at + 1], logs[at + 1] = paths[at], costs[at], logs[at]
-    if at < costs.size:
-        paths[at], costs[at], logs[at] = path, cost, log
+    if at < room:
+        paths[i, at], costs[i, at], logs[i, at] = path, cost, log
 
 
 @part
@@ -119,8 +122,9 @@ def largest_cosine(indices, data, start, stop, length, slots, buckets, excesses,
                 for q in range(low + np.uint64(1), high):
                     total = sums[buckets[q]] + x * excesses[q]
                     sums[buckets[q]] = total
-                    best = max(best, total)
+                    best = total if total > best else best
     if length <= 0:
         return 0.0
     bound = (np.float64(base) + best) / np.sqrt(length)
-    return min(bound * (1 + (stop - start + 4) * _ROUNDING), 1 + _ROUNDING)
+    bound *= 1 + (stop - start + 4) * _ROUNDING
+    return bound if bound < NO_COSINE else NO_COSINE
