@@ -127,15 +127,19 @@ def checked_row(
     index_type: Any = np.int32 if n_features <= 2**31 else np.int64
 
     def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
-        features, data = np.asarray(indices, np.int64), np.asarray(values, np.float32)
+        # Copies, since kernels are compiled for arrays that are contiguous and writeable.
+        features, data = np.array(indices), np.array(values, np.float32)
+        if features.dtype != index_type:
+            features = features.astype(np.int64)
         if features.ndim != 1 or features.shape != data.shape:
             raise ValueError(
                 f"indices and values must be two lists of one length, "
                 f"got shapes {features.shape} and {data.shape}"
             )
         # A negative number is a huge one without a sign.
-        if features.size and features.view(np.uint64).max() >= n_features:
+        unsigned = features.view(np.uint32 if features.itemsize == 4 else np.uint64)
+        if features.size and np.maximum.reduce(unsigned) >= n_features:
             raise ValueError(f"indices must be from 0 to {n_features - 1}")
-        return classify_checked(features.astype(index_type), data)
+        return classify_checked(features.astype(index_type, copy=False), data)
 
     return classify

@@ -168,15 +168,16 @@ class TrellisModel:
         from .kernels import lazy
 
         arguments = self._search_arguments(self.centroids)
+        none, unused = np.full((1, 1), -1, np.int64), (np.empty((1, 1)), np.empty(1, np.int64))
 
         def search(features: npt.NDArray[Any], values: Float32Array) -> int:
             row = np.array([0, len(features)]), features, values
-            found, opened = np.array([[-1]]), np.empty(1, np.int64)
-            costs, logs = np.empty((2, 1, 1))
-            lazy.k_best(*row, *arguments, found, costs, logs, opened)
-            if found[0, 0] < 0:
+            found, costs = none.copy(), np.empty((1, 1))
+            lazy.k_best(*row, *arguments, found, costs, *unused)
+            path = found.item()
+            if path < 0:
                 raise ValueError(TOO_LARGE)
-            return int(found[0, 0])
+            return path
 
         return search
 
@@ -199,19 +200,22 @@ class TrellisModel:
 
     def ranked(self, X: Any, k: int) -> tuple[IntArray, Float64Array, Float64Array]:
         """The same, the best of them re-ranked if there are centroids."""
-        if self.centroids is None:
-            return self.k_best(X, k)
-        if not self.assignment.n_free:
-            return self.search(X, k, self.centroids)[:3]
-        n_reranked = min(N_RERANKED, self.n_classes)
-        paths, costs, logs = self.k_best(X, max(k, n_reranked))
-        class_of_path = self.assignment.class_of_path
-        self.centroids.rerank(X, class_of_path, n_reranked, paths, costs, logs)
-        return paths[:, :k], costs[:, :k], logs[:, :k]
+        return self._ranked(X, k)[:3]
 
     def opened(self, X: Any, k: int = 1) -> IntArray:
-        """Number of vertices whose margins the k best paths of each row need."""
-        return self._search(X, k)[3]
+        """Number of vertices whose margins are computed to find these paths of each row."""
+        return self._ranked(X, k)[3]
+
+    def _ranked(self, X: Any, k: int) -> tuple[IntArray, Any, Any, IntArray]:
+        if self.centroids is None:
+            return self._search(X, k)
+        if not self.assignment.n_free:
+            return self.search(X, k, self.centroids)
+        n_reranked = min(N_RERANKED, self.n_classes)
+        paths, costs, logs, opened = self._search(X, max(k, n_reranked))
+        class_of_path = self.assignment.class_of_path
+        self.centroids.rerank(X, class_of_path, n_reranked, paths, costs, logs)
+        return paths[:, :k], costs[:, :k], logs[:, :k], opened
 
     def _search_arguments(self, centroids: Centroids | None) -> tuple[Any, ...]:
         """What the search takes of the model, and of the centroids if it is to re-rank."""

@@ -136,7 +136,7 @@ def test_reranking_ends_early_with_the_same_answers(loss, graph, seed, strength,
     model.centroids.rerank(X, model.assignment.class_of_path, n_reranked, *expected)
     for found, wanted in zip(model.ranked(X, k), expected, strict=True):
         np.testing.assert_array_equal(found, wanted[:, :k])
-    assert (model.search(X, k, model.centroids)[3] <= model.opened(X, max(k, n_reranked))).all()
+    assert (model.opened(X, k) <= model.search(X, max(k, n_reranked))[3]).all()
 
 
 def test_one_reranked_path_needs_few_vertices():
@@ -145,7 +145,7 @@ def test_one_reranked_path_needs_few_vertices():
     X, y = topics(n_classes=900, n_rows=4000)
     model = TrellisClassifier(random_state=0, C=1.0, rerank=4.0).fit(X, y).model_
     rows = canonical_csr(X)
-    assert model.search(rows, 1, model.centroids)[3].mean() < model.opened(rows, 10).mean() / 2
+    assert model.opened(rows).mean() < model.search(rows, N_RERANKED)[3].mean() / 2
 
 
 def test_few_vertices_are_opened():

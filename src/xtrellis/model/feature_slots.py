@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,7 +11,7 @@ from .._arrays import IntArray
 
 
 def feature_slots(
-    features: IntArray, n_features: int
+    features: npt.NDArray[np.integer[Any]], n_features: int
 ) -> tuple[IntArray, IntArray, npt.NDArray[np.int32]]:
     """A table of the distinct ones of some features, of which there are at most ``n_features``.
 

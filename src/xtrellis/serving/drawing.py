@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..decoding.paths import checked_costs
-from ..decoding.reranking import N_RERANKED
 from ..prediction import TrellisModel
 
 
@@ -37,8 +36,7 @@ def looked_at(model: TrellisModel, row: Any) -> list[list[int]] | None:
     """
     if not model.is_lazy:
         return None
-    k = 1 if model.centroids is None else min(N_RERANKED, model.n_classes)
-    n_opened = int(model.opened(row, k)[0])
+    n_opened = int(model.opened(row)[0])
     reached = _costs_to_reach(model, row)
     ends = np.cumsum([len(costs) for costs in reached])
     order = np.argsort(np.concatenate(reached), kind="stable") if reached else np.empty(0, int)
