@@ -26,6 +26,7 @@ from ..model.gaps import pack_gaps, unpack_gaps
 N_RERANKED = 10  # best paths that are ordered anew: twenty take half as long again, for little
 N_TERMS = 20  # entries of a centroid that are kept
 N_LARGEST = 64  # entries of a feature, over all centroids, that the bound of a cosine looks at
+_STEPS = 2**16 - 1  # that their sizes are rounded up to
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
 LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking to be worth its time
@@ -162,27 +163,34 @@ class Centroids:
         from ..kernels.blocks import HIGH, LOW
         from ..kernels.rerank import N_BUCKETS
 
-        class_of_entry = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        counts = np.diff(self.starts)
+        class_of_entry = np.repeat(np.arange(len(counts)), counts)
         lengths = np.sqrt(np.bincount(class_of_entry, self.codes.astype(np.float64) ** 2))
-        sizes = self.codes / np.maximum(lengths, 1)[class_of_entry]
-        order = np.lexsort((-sizes, self.features))
-        features, sizes = self.features[order], sizes[order]
-        slots, seen, ranks = feature_slots(features, len(features))
-        counts = np.bincount(ranks, minlength=len(seen))
-        first = np.cumsum(counts) - counts
-        place = np.arange(len(features)) - first[ranks]  # within the list of the feature
-        is_listed = place < N_LARGEST
+        steps = _STEPS * (self.codes / np.maximum(lengths, 1)[class_of_entry])
+        slots, seen, ranks = feature_slots(self.features, len(self.features))
+        # Sorted by feature, the largest entries first, all in one number: far faster than by keys.
+        packed = ranks * np.int64((_STEPS + 1) * N_BUCKETS)
+        packed += (_STEPS - np.ceil(steps).astype(np.int64)) * N_BUCKETS
+        packed += class_of_entry % N_BUCKETS
+        packed.sort()
+        rest, bucket = np.divmod(packed, N_BUCKETS)
+        rank, below = np.divmod(rest, _STEPS + 1)
+        sizes = ((_STEPS - below) / _STEPS).astype(np.float32)
+        n_entries = np.bincount(ranks, minlength=len(seen))
+        place = np.arange(len(rank)) - (np.cumsum(n_entries) - n_entries)[rank]
         # What a list starts with: zero, unless there are entries that are not listed.
-        least = np.zeros(len(seen))
-        least[ranks[place == N_LARGEST]] = sizes[place == N_LARGEST]
-        n_listed = np.minimum(counts, N_LARGEST)
+        least = np.zeros(len(seen), np.float32)
+        least[rank[place == N_LARGEST]] = sizes[place == N_LARGEST]
+        is_listed = place < N_LARGEST
+        rank, place = rank[is_listed], place[is_listed]
+        n_listed = np.minimum(n_entries, N_LARGEST)
         stops = np.cumsum(1 + n_listed)
         slots[seen, LOW], slots[seen, HIGH] = stops - n_listed - 1, stops
-        at = (stops - n_listed)[ranks[is_listed]] + place[is_listed]
+        at = (stops - n_listed)[rank] + place
         buckets = np.zeros(len(at) + len(seen), np.uint16)
-        buckets[at] = class_of_entry[order[is_listed]] % N_BUCKETS
+        buckets[at] = bucket[is_listed]
         excesses = np.empty(len(buckets), np.float32)
-        excesses[at] = sizes[is_listed] - least[ranks[is_listed]]
+        excesses[at] = sizes[is_listed] - least[rank]
         excesses[slots[seen, LOW]] = least
         return slots.ravel(), buckets, excesses
 

@@ -104,9 +104,9 @@ def _next_edge(costs, at, n_heads, has_exit, last_cost, last):
     if has_exit and last_cost < costs[at + n_heads] <= best:
         return costs[at + n_heads], np.int64(_EXIT)
     if best < _NEVER:
-        for j in range(last + 1 if best == last_cost else 0, n_heads):
-            if costs[at + j] == best:
-                head = j
+        for j in range(after if best == last_cost else np.uint64(0), np.uint64(n_heads)):
+            if costs[first + j] == best:
+                head = np.int64(j)
                 break
     return best, head
 
@@ -192,7 +192,8 @@ def k_best(
         widest = n_columns if n_columns > widest else widest
     margins, scores = np.empty(widest, np.float32), np.empty(widest, np.float32)
     powers = np.empty(widest, np.float32)
-    costs = np.empty(bias.size)
+    # Costs of opened vertices one after the other, so that those of a row stay in the caches.
+    costs, seats = np.empty((1 + last_slice * width) * widest), np.empty(n_vertices, np.int64)
     log_sums = np.empty(n_vertices)
     visits, opened = np.empty(n_vertices, np.int64), np.empty(n_vertices, np.int64)
     for v in range(n_vertices):
@@ -226,9 +227,9 @@ def k_best(
         nearest, is_known = NO_COSINE, False  # bound of the cosine with any class
         while found < n_sought:
             vertex, slice_ = places[item], slices[item]
-            at = column_starts[vertex_starts[vertex]]
             if is_new:
                 if visits[vertex] == 0:
+                    seats[vertex] = n_open * widest
                     n_columns = 0
                     for block in range(vertex_starts[vertex], vertex_starts[vertex + 1]):
                         n_columns += block_margins(
@@ -250,18 +251,20 @@ def k_best(
                             n_columns,
                         )
                     scale = scales[slice_ + 1]
+                    at = seats[vertex]
                     log_sums[vertex] = vertex_costs(
                         margins, n_columns, scale, power, normalisation, scores, powers, costs, at
                     )
                     if slice_ + 1 == last_slice:
-                        for j in range(digits[-1]):
-                            costs[at + j] += exit_costs[j]
+                        for j in range(np.uint64(digits[-1])):
+                            costs[np.uint64(at) + j] += exit_costs[j]
                     opened[n_open] = vertex
                     n_open += 1
                 visits[vertex] += 1
                 edge_costs[item], edges[item] = -1.0, _NO_EDGE
             n_heads = width if slice_ + 1 < last_slice else digits[-1]
             has_exit = slice_ >= 0 and vertex - 1 - slice_ * width < digits[slice_]
+            at = seats[vertex]
             cost, head = _next_edge(costs, at, n_heads, has_exit, edge_costs[item], edges[item])
             if head != _NO_EDGE:
                 edge_costs[item], edges[item] = cost, head
@@ -275,11 +278,10 @@ def k_best(
                     heap[size] = item
                     size += 1
                     _sift_up(heap, size - 1, keys, numbers)
-                else:
-                    _sift_down(heap, size, keys, numbers)
             elif not is_new:
                 size -= 1
                 heap[0] = heap[size]
+            if not is_new:
                 _sift_down(heap, size, keys, numbers)
             if is_new and waiting >= 0:
                 item, is_new, waiting = waiting, False, -1
