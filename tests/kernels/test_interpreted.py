@@ -33,6 +33,7 @@ X = np.abs(X) / 10
 
 ESTIMATORS = {
     "svm": lambda: TrellisClassifier(slice_width=3, random_state=0),
+    "reranked": lambda: TrellisClassifier(slice_width=3, rerank=2.0, random_state=0),
     "arow": lambda: TrellisClassifier(slice_width=3, learner="arow", random_state=0),
     "perceptron": lambda: TrellisClassifier(slice_width=3, learner="perceptron", random_state=0),
     "sklearn": lambda: TrellisClassifier(
