@@ -6,9 +6,9 @@ The sets are the bundled ones and those in the folder that XTRELLIS_DATA names, 
 models are trained with all defaults. A Markdown table has one line per set:
 
 - all margins: margins of all edges, their costs, then the shortest path;
-- lazy: ``predict``, which computes the margins of the vertices that it opens, and re-ranks the ten
+- lazy: ``predict``, which computes the margins of the vertices that it opens, and re-ranks the
   best classes if the model does (an R marks such models);
-- ratio of the two, and the mean number of vertices opened;
+- ratio of the two, and the mean number of vertices that ``predict`` opens;
 - top-5: ``predict_top_k(X, 5)``, with probabilities;
 - one row: median of ``row_predictor``, called with one row at a time;
 - three trellises: ``predict`` of a TrellisEnsemble, of which the first trellis is the model above.
