@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import LinearSVC
 
@@ -157,3 +158,18 @@ def test_bad_input_to_predict(data, fitted, method):
         getattr(fitted, method)(np.zeros((2, 7)))
     with pytest.raises(ValueError, match="k must be an integer of at least 1, got 0"):
         fitted.predict_top_k(data[0], k=0)
+
+
+def test_rows_too_large_to_classify_are_refused():
+    """Margins that overflow would silently leave vertices out of the search."""
+    X, y = topics()
+    clf = TrellisClassifier(random_state=0).fit(X, y)
+    large = sparse.csr_matrix(([3.4e38, -3.4e38], ([0, 0], [0, 1])), (1, X.shape[1]), np.float32)
+    many = sparse.vstack([sparse.csr_matrix(X[:3]), large]).tocsr()
+    with pytest.raises(ValueError, match="too large"):
+        clf.predict(many)
+    with pytest.raises(ValueError, match="too large"):
+        clf.predict_top_k(many, 3)
+    with pytest.raises(ValueError, match="too large"):
+        clf.row_predictor()(large.indices, large.data)
+    np.testing.assert_array_equal(clf.predict(many[:3]), clf.predict(X[:3]))

@@ -82,6 +82,7 @@ def test_only_what_is_left_is_trained(rows, stopped):
 
 def test_trials_of_c_are_kept_too(tmp_path, monkeypatch):
     """Training fails after C was chosen; then the choice costs no training."""
+    monkeypatch.setattr("xtrellis.fitting.ENOUGH_JUDGED", 0)  # no folds, which are trained later
     rows = topics(n_classes=20, n_rows=2000)
     model = TrellisClassifier(5, random_state=0, checkpoint=tmp_path)
     expected = bits(without(model).fit(*rows))

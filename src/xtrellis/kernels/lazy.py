@@ -26,6 +26,7 @@ from .rerank import (
 
 RESOLUTION = 65536.0  # costs are whole multiples of one over this
 _NEVER = 1e300  # more than any cost
+_LONGEST = 1e60  # squared length of a row
 _HIGHEST = 2.0**46  # of a rounded cost: sixty of them add up without error
 
 # ---------------------------------------------------------------------- costs of a vertex
@@ -223,7 +224,10 @@ def k_best(
         places[0], slices[0], passed[0] = 0, -1, 0
         spent[0] = logs[0] = 0.0
         item, is_new, waiting = 0, True, -1
-        length = squared_length(data, start, start + n_features) if n_reranked else 0.0
+        length = squared_length(data, start, start + n_features)
+        if length > _LONGEST:  # its margins may overflow: it gets no path
+            n_opened[i] = 0
+            continue
         nearest, is_known = NO_COSINE, False  # bound of the cosine with any class
         while found < n_sought:
             vertex, slice_ = places[item], slices[item]
