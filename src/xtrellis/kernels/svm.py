@@ -149,7 +149,9 @@ def svm_round(
     data,
     rows,
     n_passes,
-    seed,
+    few,
+    n_alone,
+    unsolved,
     targets,
     costs,
     norms,
@@ -164,9 +166,16 @@ def svm_round(
     """Some passes over these rows, in this order and then in others; see :func:`svm_pass`.
 
     All but the last visit only rows that had a gradient above 20 times the tolerance when last
-    visited. ``losses`` and ``values`` are those of the last pass.
+    visited. If fewer than ``few`` dual variables are positive, ``n_alone`` passes of each unsolved
+    edge over its own rows take their place. ``losses`` and ``values`` are those of the last pass.
     """
-    state = np.uint64(seed)
+    if _is_sparse(duals, few):
+        _support_passes(
+            indptr, indices, data, rows, n_alone, unsolved, targets, costs, norms, tolerance, duals,
+            weights, bias,
+        )  # fmt: skip
+        n_passes = 1
+    state = np.uint64(rows[0]) if rows.size else np.uint64(0)
     order, visited = rows.copy(), np.empty(rows.size, np.int64)
     for left in range(n_passes - 1, -1, -1):
         n_visited = np.int64(0)
@@ -192,14 +201,28 @@ def svm_round(
         state = _shuffle(order, state)
 
 
-@kernel
-def svm_support_passes(
+@part
+def _is_sparse(duals, few):
+    """Whether some, but fewer than ``few``, of the dual variables are positive."""
+    count = np.int64(0)
+    for i in range(duals.shape[0] if few > 0 else 0):
+        own, positive = duals[i], np.int32(0)
+        for j in range(own.size):
+            positive += own[j] > 0
+        count += positive
+        if count >= few:
+            break
+    return 0 < count < few
+
+
+@part
+def _support_passes(
     indptr,
     indices,
     data,
-    starts,
-    members,
+    rows,
     n_passes,
+    unsolved,
     targets,
     costs,
     norms,
@@ -208,13 +231,24 @@ def svm_support_passes(
     weights,
     bias,
 ):
-    """Passes for each edge over its own rows alone, ``members[starts[j]:starts[j + 1]]``.
+    """Passes for each unsolved edge over the rows with a positive dual variable alone.
 
-    These are the rows with a positive dual variable. Where they are few, such a pass costs little;
-    but as it takes one edge at a time, it needs the edge's weights and rows side by side. So both
-    are copied, the weights of some edges at a time.
+    Where these are few, such a pass costs little; but as it takes one edge at a time, it needs the
+    edge's weights and rows side by side. So both are copied, the weights of some edges at a time.
     """
     n_edges, n_features = bias.size, weights.shape[0]
+    starts = np.zeros(n_edges + 1, np.int64)
+    for i in rows:
+        for j in range(n_edges):
+            starts[j + 1] += unsolved[j] and duals[i, j] > 0
+    for j in range(n_edges):
+        starts[j + 1] += starts[j]
+    members, ends = np.empty(starts[-1], np.int64), starts[:-1].copy()
+    for i in rows:
+        for j in range(n_edges):
+            if unsolved[j] and duals[i, j] > 0:
+                members[ends[j]] = i
+                ends[j] += 1
     own = np.empty((min(_SIDE, n_edges), n_features), np.float32)
     for first in range(0, n_edges, _SIDE):
         last = min(first + _SIDE, n_edges)
@@ -222,15 +256,31 @@ def svm_support_passes(
             for j in range(first, last):
                 own[j - first, k] = weights[k, j]
         for j in range(first, last):
-            rows = members[starts[j] : starts[j + 1]]
-            if rows.size:
+            mine = members[starts[j] : starts[j + 1]]
+            if mine.size:
                 bias[j] = _descend_alone(
-                    indptr, indices, data, rows, n_passes, targets, costs, norms, tolerance,
+                    indptr, indices, data, mine, n_passes, targets, costs, norms, tolerance,
                     duals, j, own[j - first], bias[j],
                 )  # fmt: skip
         for k in range(n_features):
             for j in range(first, last):
                 weights[k, j] = own[j - first, k]
+
+
+@kernel
+def squared_lengths(weights, bias, squares):
+    """Squared length of each edge's weights, the bias among them."""
+    n_edges = bias.size
+    run = np.empty(n_edges, np.float32)
+    for j in range(n_edges):
+        squares[j] = np.float64(bias[j]) * bias[j]
+    for first in range(0, weights.shape[0], _RUN):
+        run[:] = 0
+        for k in range(first, min(first + _RUN, weights.shape[0])):
+            for j in range(n_edges):
+                run[j] += weights[k, j] * weights[k, j]
+        for j in range(n_edges):
+            squares[j] += run[j]
 
 
 @part

@@ -88,12 +88,6 @@ class StreamedSVM(LinearSVM):
                     losses += self._visit(csr, own, state, here, 1, tolerance)
         return losses
 
-    def _descend_on_support(
-        self, block: Block, state: SVMState, order: IntArray, precision: float
-    ) -> bool:
-        """Nothing: the rows of one edge are spread over all parts."""
-        return False
-
     def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
         """Nothing: coordinate descent is all there is."""
 

@@ -133,45 +133,12 @@ class LinearSVM(Learner):
     def _descend(self, block: Block, state: SVMState, order: IntArray) -> None:
         """A round over these rows; then see which edges it solved, and which it will not."""
         state.n_rounds += 1
-        precision = 0.1 * self.tolerance
-        alone = state.n_rounds > 1 and self._descend_on_support(block, state, order, precision)
-        losses = self._round(block, state, order, 1 if alone else PASSES, precision)
+        losses = self._round(block, state, order, PASSES, 0.1 * self.tolerance)
         state.losses[state.edges] = losses[0]
         self._measure(state, losses)
-        self._hand_over(block, state, self._stubborn(state))
+        if state.n_rounds % JUDGED == 0 or state.n_rounds >= MAX_ROUNDS:
+            self._hand_over(block, state, self._stubborn(state))
         self._rest(block, state, order)
-
-    def _descend_on_support(
-        self, block: Block, state: SVMState, order: IntArray, precision: float
-    ) -> bool:
-        """Passes of each edge over the rows that have a positive dual variable, if they are few."""
-        from ...kernels import svm as kernels
-
-        active = state.active
-        rows, edges = np.nonzero(active.duals)
-        most = SPARSE if state.n_rounds <= JUDGED else SPARSE_LATER
-        if not 0 < len(rows) < most * active.duals.size:
-            return False
-        # Shuffled, so that the rows of a class do not follow each other.
-        shuffled = np.random.default_rng(order[0]).permutation(len(rows))
-        shuffled = shuffled[state.gaps[state.edges[edges[shuffled]]] > self.tolerance]
-        by_edge = shuffled[np.argsort(edges[shuffled], kind="stable")]
-        kernels.svm_support_passes(
-            block.indptr,
-            _unsigned(block.indices),
-            block.data,
-            np.searchsorted(edges[by_edge], np.arange(len(state.edges) + 1)),
-            rows[by_edge],
-            SUPPORT_PASSES,
-            state.targets,
-            state.costs,
-            state.norms,
-            np.float32(precision),
-            active.duals,
-            active.weights,
-            active.bias,
-        )
-        return True
 
     def _rest(self, block: Block, state: SVMState, order: IntArray) -> None:
         """Let the edges rest that are solved, if they are many."""
@@ -190,8 +157,10 @@ class LinearSVM(Learner):
 
     def _measure(self, state: SVMState, losses: npt.NDArray[np.float64]) -> None:
         """Relative duality gap of each edge, from the losses and dual values of a pass."""
-        squares = _column_products(state.active.weights, state.active.weights)
-        squares += state.active.bias.astype(np.float64) ** 2
+        from ...kernels import svm as kernels
+
+        squares = np.empty(len(state.edges))
+        kernels.squared_lengths(state.active.weights, state.active.bias, squares)
         gaps = (squares + losses[0] - losses[1]) / (0.5 * squares + losses[0])
         state.gaps[state.edges] = np.maximum(gaps, LEAST_GAP)
 
@@ -222,7 +191,9 @@ class LinearSVM(Learner):
             data,
             rows,
             n_passes,
-            rows[0] if len(rows) else 0,  # seed: rows come in another order in each round
+            self._few(state) if n_passes > 1 else 0,
+            SUPPORT_PASSES,
+            state.gaps[state.edges] > self.tolerance,
             state.targets[own],
             state.costs[own],
             state.norms[own],
@@ -236,14 +207,19 @@ class LinearSVM(Learner):
         )
         return losses
 
+    def _few(self, state: SVMState) -> int:
+        """Number of positive dual variables that are few: each edge descends on its own then."""
+        if state.n_rounds == 1:
+            return 0
+        share = SPARSE if state.n_rounds <= JUDGED else SPARSE_LATER
+        return int(share * state.active.duals.size)
+
     def _stubborn(self, state: SVMState) -> npt.NDArray[np.bool_]:
         """Which of the edges in coordinate descent it does not solve in time."""
         gaps = state.gaps[state.edges]
         unsolved = gaps > self.tolerance
         if state.n_rounds >= MAX_ROUNDS:
             return unsolved
-        if state.n_rounds % JUDGED:
-            return np.zeros_like(unsolved)
         too_large: npt.NDArray[np.bool_] = state.active.duals.max(axis=0, initial=0) > MAX_DUAL
         slow = unsolved & (gaps > SLOW * state.earlier[state.edges])
         state.earlier[state.edges] = gaps
@@ -339,14 +315,6 @@ class RoughSVM(LinearSVM):
             state.resting.append(state.active.take(left))
             state.active = state.active.take(~left)
             state.renumber(block)
-
-
-def _column_products(a: Float32Array, b: Float32Array) -> npt.NDArray[np.float64]:
-    """Inner product of each column of a with that of b."""
-    total = np.zeros(a.shape[1])
-    for start in range(0, len(a), 1024):  # single precision holds for so many
-        total += np.einsum("kj,kj->j", a[start : start + 1024], b[start : start + 1024])
-    return total
 
 
 def _unsigned(indices: npt.NDArray[Any]) -> npt.NDArray[Any]:
