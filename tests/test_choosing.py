@@ -131,7 +131,7 @@ def test_c_climbs_while_the_log_loss_falls(monkeypatch, losses, expected):
         ({8: (0.5, 0.5), 10: (0.4, 0.6), 14: (0.3, 0.7)}, 14),
         ({8: (0.5, 0.5), 10: (0.4, 0.6), 14: (0.5, 0.5)}, 10),
         ({8: (0.5, 0.5), 10: (0.4, 0.501), 14: (0.4, 0.501)}, 8),  # which may be chance
-        ({8: (0.5, 0.5), 10: (0.6, 0.6), 14: (0.6, 0.6)}, 8),  # more accurate, but less sure
+        ({8: (0.5, 0.5), 10: (0.5, 0.5), 14: (0.6, 0.6)}, 8),  # more accurate, but less sure
     ],
 )
 def test_wider_slices_are_kept_where_they_gain(monkeypatch, engine, figures, expected):
@@ -143,6 +143,15 @@ def test_wider_slices_are_kept_where_they_gain(monkeypatch, engine, figures, exp
     assert [each.slice_width for each in selection.trials] == [8, 8, 10, 14]
     assert candidate.trial.slice_width == selection.slice_width == expected
     assert candidate.engine.trellis.slice_width == expected
+
+
+def test_slices_get_no_wider_once_the_log_loss_rises(monkeypatch, engine):
+    monkeypatch.setattr(choosing, "_try_out", trials_with({8: (0.5, 0.5), 10: (0.6, 0.6)}))
+    monkeypatch.setattr(choosing, "_climb", lambda contest: None)
+    monkeypatch.setattr(choosing, "WIDER", (1.25, 1.75))
+    candidate, selection = choosing.select_settings(engine)
+    assert [each.slice_width for each in selection.trials] == [8, 8, 10]
+    assert candidate.trial.slice_width == 8
 
 
 def test_no_slice_is_wider_than_a_quarter_of_the_classes(monkeypatch, engine):

@@ -320,7 +320,8 @@ def _climb(contest: Contest) -> None:
 def _widen(contest: Contest, engine: Engine) -> None:
     """Take wider slices where held-out rows clearly gain.
 
-    Four times the width is tried even if twice the width was not worth it.
+    Four times the width is tried even if twice the width was not worth it, unless the log loss
+    rose.
     """
     for width in engine.wider:
         narrow = contest.best
@@ -330,6 +331,8 @@ def _widen(contest: Contest, engine: Engine) -> None:
         # One that is worth it is more accurate, so it was kept, as the last one.
         better = is_worth_it(trial, narrow.trial, contest.n_rows)
         contest.left = [contest.left[-1] if better else narrow]
+        if trial.log_loss > narrow.trial.log_loss:
+            break
 
 
 def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -> Candidate:

@@ -120,8 +120,8 @@ def test_rough_solutions_are_near_and_lead_to_the_optimum(kind, C):
 
 
 def test_rough_solutions_leave_stubborn_edges(monkeypatch):
+    monkeypatch.setattr(svm, "SPARSE_IF_HARD", 0.0)
     monkeypatch.setattr(svm, "SPARSE", 0.0)  # else no edge is stubborn here
-    monkeypatch.setattr(svm, "SPARSE_LATER", 0.0)
     X, y = topics(n_classes=40, n_rows=2000, seed=1)
     block, learner = block_of(X, y, 40), LinearSVM(100.0, tolerance=1e-3)
     exact = run(learner, block, learner.start(block), learner.epochs)
@@ -139,7 +139,7 @@ def test_passes_over_the_support_lead_to_the_same_optimum(C, monkeypatch):
     found, rounds = [], []
     for share in (0.0, 1.0):
         monkeypatch.setattr(svm, "SPARSE", share)
-        monkeypatch.setattr(svm, "SPARSE_LATER", share)
+        monkeypatch.setattr(svm, "SPARSE_IF_HARD", share)
         state = run(learner, block, learner.start(block), learner.epochs)
         assert learner.shortfall(block, state) == 0
         found.append(learner.finish(block, state))
@@ -151,6 +151,7 @@ def test_passes_over_the_support_lead_to_the_same_optimum(C, monkeypatch):
 
 def test_weights_are_those_of_the_dual_variables_after_passes_over_the_support(monkeypatch):
     monkeypatch.setattr(svm, "SPARSE", 1.0)
+    monkeypatch.setattr(svm, "SPARSE_IF_HARD", 1.0)
     X, y = topics(n_classes=40, n_rows=500, seed=1)
     targets = np.stack([y, np.where(y % 2, -1, (y + 1) % 40)], axis=1)  # some rows have two
     block, learner = block_of(X, targets, 40), LinearSVM(10.0)

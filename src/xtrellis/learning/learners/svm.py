@@ -29,8 +29,9 @@ PASSES = 3  # per round
 JUDGED = 4  # rounds in which a gap has to fall to SLOW of what it was
 SLOW = 0.7
 SPARSE = 1 / 32  # of the dual variables are positive: fewer are descended on by themselves,
-SPARSE_LATER = 1 / 8  # the same after JUDGED rounds,
-SUPPORT_PASSES = 20  # in so many passes
+SPARSE_IF_HARD = 1 / 8  # the same if the mean gap is above HARD, or after JUDGED rounds,
+SUPPORT_PASSES = 20  # in so many passes at most
+HARD = 0.5
 MAX_ROUNDS = 20  # of coordinate descent before Newton's method solves what is left
 RESTING = 1 / 3  # of the edges in descent: as soon as so many are solved, they rest
 LEAST_GAP = 1e-5  # that sums in single precision can tell
@@ -209,10 +210,10 @@ class LinearSVM(Learner):
 
     def _few(self, state: SVMState) -> int:
         """Number of positive dual variables that are few: each edge descends on its own then."""
-        if state.n_rounds == 1:
+        if state.n_rounds == 1:  # dual variables are zero, or those of other rows
             return 0
-        share = SPARSE if state.n_rounds <= JUDGED else SPARSE_LATER
-        return int(share * state.active.duals.size)
+        is_hard = state.n_rounds > JUDGED or state.gaps[state.edges].mean() > HARD
+        return int((SPARSE_IF_HARD if is_hard else SPARSE) * state.active.duals.size)
 
     def _stubborn(self, state: SVMState) -> npt.NDArray[np.bool_]:
         """Which of the edges in coordinate descent it does not solve in time."""
