@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -269,6 +270,31 @@ def test_a_shard_cut_short_is_named(rows, tmp_path, always_from_disk):
     path.unlink()
     message = refusal(TrellisClassifier().fit_shards, shards, memory=2**26, error=DataError)
     assert message == f"{path}: this shard is missing; convert the rows again"
+
+
+@pytest.mark.parametrize("memory", [2**26, 600_000])
+def test_shards_that_change_while_they_are_trained_on_are_named(
+    rows, tmp_path, always_from_disk, monkeypatch, memory
+):
+    """With features that were not there before, kernels would write where they must not."""
+    X, y = rows
+    some = X.multiply(np.arange(X.shape[1]) < 1500).tocsr()
+    some.eliminate_zeros()
+    shards = write_shards([(some, y)], tmp_path / "rows", shard_bytes=20_000)
+    path, surveyed = tmp_path / "rows" / "000000.rows", fitting_from_disk.survey
+
+    def survey_and_change(shards):
+        found = surveyed(shards)
+        n_rows = shards.counts[0]
+        write_shards([(X[:n_rows], y[:n_rows])], tmp_path / "changed")
+        shutil.copy(tmp_path / "changed" / path.name, path)
+        return found
+
+    monkeypatch.setattr(fitting_from_disk, "survey", survey_and_change)
+    clf = TrellisClassifier(C=1.0, random_state=0)
+    message = refusal(clf.fit_shards, shards, memory=memory, error=DataError)
+    assert message == f"{path}: this shard was changed while it was trained on; train again"
+    assert not hasattr(clf, "model_")
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(rows, tmp_path, always_from_disk, monkeypatch):
