@@ -1,5 +1,6 @@
 """DaskTrellisClassifier on real worker processes: the same bits as one machine."""
 
+import copy
 import pickle
 import sys
 from itertools import pairwise
@@ -141,6 +142,18 @@ def test_parameters_are_those_of_the_classifier(client):
     assert (again.C, again.epochs, again.slice_width) == (3.0, 7, 5)
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         classifier(client, colour="red")
+
+
+def test_what_changes_a_model_keeps_its_client(client):
+    """Also methods that work on a copy, and learn from rows in memory."""
+    X, y = topics(n_classes=8, n_rows=300)
+    model = classifier(client, C=1.0, max_classes=20).fit(*collections(X, y))
+    assert model.remove_classes([3]).client is client
+    assert model.add_classes(X, y).client is client
+    assert model.prune(X, y).client is client
+    online = classifier(client, learner="arow").partial_fit(X, y, classes=range(8))
+    assert online.client is client
+    assert copy.copy(model).client is client
 
 
 def test_a_killed_worker_changes_nothing(client, tmp_path):

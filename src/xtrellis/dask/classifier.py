@@ -65,6 +65,11 @@ class DaskTrellisClassifier(TrellisClassifier):
     def __sklearn_clone__(self) -> Self:
         return type(self)(client=self.client, **clone(self._unfitted()).get_params(deep=False))
 
+    def __copy__(self) -> Self:
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(vars(self))  # with the client, which a pickled one has not
+        return copied
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         return {**state, "client": None}  # a connection cannot be sent or stored
