@@ -261,7 +261,9 @@ class DaskTrellisClassifier(TrellisClassifier):
         (parts,) = partitions_of(X)
         sizes = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(parts)
         # Sent once, to every worker; with the graph, it would go by way of the scheduler.
-        model = self._connected().scatter(self.to_local(), broadcast=True, hash=False)
+        client = self._connected()
+        check_versions(client)  # a worker without the package would wait for the model for ever
+        model = client.scatter(self.to_local(), broadcast=True, hash=False)
         task: Callable[..., Any] = delayed(answer, nout=len(kinds))
         answers = [task(model, method, part, *arguments) for part in parts]
         return [
