@@ -1,7 +1,12 @@
 """DaskTrellisClassifier on real worker processes: the same bits as one machine."""
 
+import copy
+import os
 import pickle
+import signal
 import sys
+import threading
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +14,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from clusters import bits, killing, local_cluster, slow_svm
+from clusters import another_worker, bits, killing, local_cluster, slow_svm
 from samples import topics
 from xtrellis import TrellisClassifier, load_model
 
@@ -143,6 +148,18 @@ def test_parameters_are_those_of_the_classifier(client):
         classifier(client, colour="red")
 
 
+def test_what_changes_a_model_keeps_its_client(client):
+    """Also methods that work on a copy, and learn from rows in memory."""
+    X, y = topics(n_classes=8, n_rows=300)
+    model = classifier(client, C=1.0, max_classes=20).fit(*collections(X, y))
+    assert model.remove_classes([3]).client is client
+    assert model.add_classes(X, y).client is client
+    assert model.prune(X, y).client is client
+    online = classifier(client, learner="arow").partial_fit(X, y, classes=range(8))
+    assert online.client is client
+    assert copy.copy(model).client is client
+
+
 def test_a_killed_worker_changes_nothing(client, tmp_path):
     X, y = topics()
     learner = slow_svm(tmp_path, 0.1)
@@ -151,6 +168,34 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
     assert killed
     learner.seconds = 0.0
     assert bits(TrellisClassifier(5, learner=learner, random_state=0).fit(X, y)) == found
+
+
+@pytest.mark.parametrize("memory", [None, 10**6])
+def test_an_interrupt_stops_the_cluster_too(client, tmp_path, memory):
+    """After Ctrl-C, blocks under way end, and no others begin."""
+    X, y = topics(n_classes=60, n_rows=6000, n_features=3000)
+    model = classifier(client, learner=slow_svm(tmp_path, 0.5), calibration=0, assignment="random")
+
+    def interrupt():
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*collections(X, y), memory=memory)
+    thread.join()
+    assert not hasattr(model, "model_")
+    deadline = time.monotonic() + 60
+    begun = -1
+    while begun < (begun := len(list(tmp_path.iterdir()))):
+        assert time.monotonic() < deadline
+        time.sleep(2)
+    assert 2 <= begun < 8
+    while leftovers(client):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 # ---------------------------------------------------------------------- rows that do not fit
@@ -311,6 +356,15 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(client):
     assert caught.value.filename.endswith("000000.rows")
     assert leftovers(client) == []
     assert not hasattr(model, "model_")
+
+
+def test_a_worker_without_the_package_is_named_in_predictions(client, fitted, rows):
+    X, _ = collections(*rows)
+    with another_worker(client, xtrellis="") as address:
+        for method in ("predict", "predict_top_k", "predict_proba"):
+            with pytest.raises(ImportError, match=f"^worker {address} has no xtrellis: install"):
+                getattr(fitted, method)(X)
+    assert len(fitted.predict(X).compute()) == len(rows[1])
 
 
 def test_a_model_that_is_not_fitted_says_so(client, rows):

@@ -1,10 +1,15 @@
 """partial_fit: learning from batches, before and after fit."""
 
+from itertools import pairwise
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
 from xtrellis import TrellisClassifier
+from xtrellis.learning import rows
+from xtrellis.learning import training as engine
 
 
 def test_partial_fit_learns_from_batches(data):
@@ -21,6 +26,30 @@ def test_partial_fit_learns_from_batches(data):
     for _ in range(3):
         local.partial_fit(X, y, classes=np.arange(30))
     assert local.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("training", ["local", "independent"])
+@pytest.mark.parametrize("learner", ["arow", "perceptron"])
+@pytest.mark.parametrize("width", [3, 6])
+def test_a_stream_is_fit_of_one_epoch_in_the_same_order(
+    data, monkeypatch, training, learner, width
+):
+    """Classes on the same paths, and each block of ``fit`` visits its rows as they come."""
+    X, y = data
+    settings = {"training": training, "learner": learner, "weight_bits": 32, "random_state": 0}
+    settings["assignment"] = np.random.default_rng(1).permutation(30)
+    in_order = SimpleNamespace(permutation=np.arange)
+    shuffled = rows.shuffled_rows
+    with monkeypatch.context() as patched:
+        patched.setattr(rows, "shuffled_rows", lambda X, rng: shuffled(X, in_order))
+        patched.setattr(engine, "visiting_order", lambda members, rng: members)
+        fitted = TrellisClassifier(width, epochs=1, calibration=0, **settings).fit(X, y)
+    stream = TrellisClassifier(width, **settings)
+    for start, stop in pairwise([0, 1, 8, 400, 401, 700, 900]):
+        stream.partial_fit(X[start:stop], y[start:stop], classes=np.arange(30))
+    assert fitted.score(X, y) > 0.7
+    np.testing.assert_allclose(stream.margins(X), fitted.margins(X), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(stream.predict(X), fitted.predict(X))
 
 
 def test_partial_fit_goes_on_from_fit(data):

@@ -8,6 +8,7 @@ classes are alike is told by the sums of their rows, of which the largest entrie
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from dataclasses import replace
@@ -216,7 +217,7 @@ def _check_memory(shards: Shards, n_features: int, memory: int) -> None:
     largest = shards.nbytes * max(shards.counts) // max(shards.n_rows, 1)
     least = 4 * largest + 40 * shards.n_rows + 16 * n_features
     if memory < least:
-        given, needed = f"{memory / 1e6:.1f} MB", f"{least / 1e6:.1f} MB"
+        given, needed = f"{memory / 1e6:.1f} MB", f"{math.ceil(least / 1e5) / 10:.1f} MB"
         raise ValueError(
             f"{shards.folder}: {given} of memory are too little for {shards.n_rows:,} rows in "
             f"shards of up to {max(shards.counts):,}, which need {needed}: give more, or convert "

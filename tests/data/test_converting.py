@@ -148,6 +148,12 @@ def test_the_command_takes_a_folder_of_texts_where_it_takes_a_file(rows, tmp_pat
     assert run("predict", model, folder)[0] == expected
     facts = [json.loads(run("evaluate", model, each, "--json")[0]) for each in (file, folder)]
     assert facts[0]["accuracy"] == facts[1]["accuracy"] > 0.9
+    assert run("prune", model, folder, tmp_path / "one")[1].endswith("kB\n")
+    run("prune", model, file, tmp_path / "two", *labelled)
+    pruned = [run("predict", tmp_path / name, file, *labelled)[0] for name in ("one", "two")]
+    assert pruned[0] == pruned[1]
+    _, err = run("train", file, tmp_path / "none", "--valid", folder, code=1)
+    assert err == f"error: {folder}: with texts to train on, --valid must name a file of texts\n"
     _, err = run("train", folder, tmp_path / "small", "-C", "1", "--memory", "0.001")
     assert "2,500 rows" in err
     small = run("predict", tmp_path / "small", file, *labelled)[0].splitlines()

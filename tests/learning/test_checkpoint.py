@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from clusters import bits
 from samples import topics
 from xtrellis import TrellisClassifier, TrellisEnsemble, load_model
-from xtrellis.learning import LinearSVM
+from xtrellis.learning import LinearSVM, training
 from xtrellis.learning.checkpoint import _difference, emptying_later
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -90,9 +91,11 @@ def test_trials_of_c_are_kept_too(tmp_path, monkeypatch):
         patched.setattr("xtrellis.learning.training.train_block", unpowered("train_block"))
         with pytest.raises(RuntimeError, match="out of power"):
             model.fit(*rows)
-    trial = "train_block_before"
-    monkeypatch.setattr(f"xtrellis.learning.training.{trial}", unpowered(trial))
+    trained = []
+    for name in ("train_block", "train_block_before"):
+        monkeypatch.setattr(f"xtrellis.learning.training.{name}", noted(name, trained))
     assert bits(model.fit(*rows)) == expected
+    assert trained[0] == "train_block"  # those for further calibration come after it
 
 
 def unpowered(name):
@@ -103,6 +106,18 @@ def unpowered(name):
 
     fail.__name__ = name  # which names the files, too
     return fail
+
+
+def noted(name, names):
+    """The function of this name, which appends the name when it is called."""
+    original = getattr(training, name)
+
+    @wraps(original)
+    def train(*arguments):
+        names.append(name)
+        return original(*arguments)
+
+    return train
 
 
 def test_twenty_kills_at_random_moments(tmp_path):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -169,7 +170,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 from xtrellis import TrellisClassifier
-from xtrellis.data import write_shards
+from xtrellis.data import open_shards, write_shards
 
 def status(name):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -187,30 +188,44 @@ def batches(n_batches, seed):
         X.data[:] = 0.06
         yield X, y
 
-def fit(folder, n_batches, memory, limited):
+def trained_and_asked(folder, n_batches, memory, limited):
     shards = write_shards(batches(n_batches, 0), folder, shard_bytes=300_000)
     memory = memory or shards.nbytes // 4
     if limited:  # what was freed is no part of the baseline
         ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
-    if limited:
-        limit = status("VmData") + memory
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    clf = TrellisClassifier(C=1.0, random_state=0).fit_shards(shards, memory=memory)
-    return clf, shards.nbytes, status("VmHWM") - before
+    limits = {resource.RLIMIT_DATA: "VmData", resource.RLIMIT_AS: "VmSize"} if limited else {}
+    for limit, name in limits.items():
+        resource.setrlimit(limit, (status(name) + memory, resource.RLIM_INFINITY))
+    clf = TrellisClassifier(**SETTINGS).fit_shards(shards, memory=memory)
+    labels = np.concatenate([clf.predict(X) for X, _ in open_shards(folder)])
+    peak = status("VmHWM") - before
+    for limit in limits:
+        resource.setrlimit(limit, (resource.RLIM_INFINITY,) * 2)
+    return clf, shards, peak, labels
 
+SETTINGS = {"C": 1.0, "assignment": "random", "random_state": 0}
 folder = Path(sys.argv[1])
-fit(folder / "small", 3, 12_000_000, False)  # everything is imported and compiled
-clf, size, peak = fit(folder / "large", 20, None, True)
-X, y = next(batches(1, 1))
-print(size, peak, (clf.predict(X) == y).mean())
+trained_and_asked(folder / "small", 3, 12_000_000, False)  # everything is imported and compiled
+clf, shards, peak, labels = trained_and_asked(folder / "large", 20, None, True)
+X, y = shards.in_memory()
+in_memory = TrellisClassifier(**SETTINGS).fit(X, y)
+X_new, y_new = next(batches(1, 1))
+print(
+    shards.nbytes,
+    peak,
+    (labels == clf.predict(X)).mean(),
+    (labels == in_memory.predict(X)).mean(),
+    (clf.predict(X_new) == in_memory.predict(X_new)).mean(),
+    clf.score(X_new, y_new),
+)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_quarter_of_the_rows_memory_is_enough(tmp_path):
-    """Enforced by the operating system, in a process of its own."""
+    """Enforced by the operating system, in a process of its own; for predictions, too."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(tmp_path)],
         capture_output=True,
@@ -218,9 +233,12 @@ def test_a_quarter_of_the_rows_memory_is_enough(tmp_path):
         env={**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
     )
     assert done.returncode == 0, done.stderr
-    size, peak, accuracy = map(float, done.stdout.split())
+    size, peak, as_if_read, as_fitted, as_fitted_on_new, accuracy = map(float, done.stdout.split())
     assert size > 40e6
     assert peak < size / 4
+    assert as_if_read == 1
+    assert as_fitted > 0.99
+    assert as_fitted_on_new > 0.95
     assert accuracy > 0.8
     assert not list((tmp_path / "large").glob("tmp*"))
 
@@ -269,6 +287,31 @@ def test_a_shard_cut_short_is_named(rows, tmp_path, always_from_disk):
     path.unlink()
     message = refusal(TrellisClassifier().fit_shards, shards, memory=2**26, error=DataError)
     assert message == f"{path}: this shard is missing; convert the rows again"
+
+
+@pytest.mark.parametrize("memory", [2**26, 600_000])
+def test_shards_that_change_while_they_are_trained_on_are_named(
+    rows, tmp_path, always_from_disk, monkeypatch, memory
+):
+    """With features that were not there before, kernels would write where they must not."""
+    X, y = rows
+    some = X.multiply(np.arange(X.shape[1]) < 1500).tocsr()
+    some.eliminate_zeros()
+    shards = write_shards([(some, y)], tmp_path / "rows", shard_bytes=20_000)
+    path, surveyed = tmp_path / "rows" / "000000.rows", fitting_from_disk.survey
+
+    def survey_and_change(shards):
+        found = surveyed(shards)
+        n_rows = shards.counts[0]
+        write_shards([(X[:n_rows], y[:n_rows])], tmp_path / "changed")
+        shutil.copy(tmp_path / "changed" / path.name, path)
+        return found
+
+    monkeypatch.setattr(fitting_from_disk, "survey", survey_and_change)
+    clf = TrellisClassifier(C=1.0, random_state=0)
+    message = refusal(clf.fit_shards, shards, memory=memory, error=DataError)
+    assert message == f"{path}: this shard was changed while it was trained on; train again"
+    assert not hasattr(clf, "model_")
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(rows, tmp_path, always_from_disk, monkeypatch):

@@ -23,7 +23,7 @@ def data():
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_an_interrupted_batch_leaves_no_trace(data, monkeypatch, training, learner, begin, at):
     X, y = data
-    width = 30 if training == "local" else 100  # several blocks in either case
+    width = 5 if training == "local" else 100  # several blocks in either case
     monkeypatch.setattr("xtrellis.learning.blocks.MAX_EDGES", 8)
 
     def begun():

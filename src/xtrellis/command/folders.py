@@ -83,16 +83,21 @@ def check_from_disk(
 
 
 def load_for(model: Path, rows: Path, jobs: int, quickly: bool = False) -> Any:
-    """The model that can answer these rows.
+    """The model that can answer these rows: all of it, or a part."""
+    return part_for(load(model, jobs, quickly and not rows.is_dir()), rows)
+
+
+def part_for(loaded: Any, rows: Path) -> Any:
+    """The model, or the part of it that can answer these rows.
 
     If they are a folder of texts, that is the part of a text model that takes their features; both
     must have the same terms.
     """
     if not rows.is_dir():
-        return load(model, jobs, quickly)
+        return loaded
     from ..data.shards import open_shards
 
-    loaded, features = load(model, jobs), open_shards(rows).features
+    features = open_shards(rows).features
     own = getattr(loaded, "features_", None)
     if features is None or own is None:
         check_kind(rows, features is not None, own is not None, "the model takes")

@@ -112,6 +112,8 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
         X = train.matrix(zero_based=zero_based)
         check_features(rows, X.shape[1])
         return TrainingData(X, train.y, first_feature=int(not zero_based))
+    if _is_text(train) and valid.is_dir():
+        raise ValueError(f"{valid}: with texts to train on, --valid must name a file of texts")
     other = parse(valid, options)
     check_kind(valid, _is_text(other), _is_text(train), "training rows are")
     if _is_text(train):
@@ -235,10 +237,10 @@ def check_kind(path: Path, is_text: bool, wants_text: bool, who: str) -> None:
     if is_text != wants_text:
         kinds = "texts", "svmlight features"
         found, wanted = kinds if is_text else kinds[::-1]
-        raise ValueError(
-            f"{path}: these are {found}, but {who} {wanted}; pass --format if the format was "
-            "detected wrongly"
-        )
+        advice = "; pass --format if the format was detected wrongly"
+        if path.is_dir():  # whose format is known
+            advice = ""
+        raise ValueError(f"{path}: these are {found}, but {who} {wanted}{advice}")
 
 
 # ---------------------------------------------------------------------- svmlight features

@@ -65,6 +65,11 @@ class DaskTrellisClassifier(TrellisClassifier):
     def __sklearn_clone__(self) -> Self:
         return type(self)(client=self.client, **clone(self._unfitted()).get_params(deep=False))
 
+    def __copy__(self) -> Self:
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(vars(self))  # with the client, which a pickled one has not
+        return copied
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         return {**state, "client": None}  # a connection cannot be sent or stored
@@ -256,7 +261,9 @@ class DaskTrellisClassifier(TrellisClassifier):
         (parts,) = partitions_of(X)
         sizes = X.chunks[0] if isinstance(X, da.Array) else [np.nan] * len(parts)
         # Sent once, to every worker; with the graph, it would go by way of the scheduler.
-        model = self._connected().scatter(self.to_local(), broadcast=True, hash=False)
+        client = self._connected()
+        check_versions(client)  # a worker without the package would wait for the model for ever
+        model = client.scatter(self.to_local(), broadcast=True, hash=False)
         task: Callable[..., Any] = delayed(answer, nout=len(kinds))
         answers = [task(model, method, part, *arguments) for part in parts]
         return [

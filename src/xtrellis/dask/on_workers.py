@@ -95,10 +95,21 @@ def _fetched(
 
 
 def _leading(fit: Callable[[Any], None]) -> Warned:
-    """Call it as the one task that hands out blocks; what it warned the user of."""
+    """Call it as the one task that hands out blocks; what it warned the user of.
+
+    Dask cannot stop a task that runs. So it looks itself whether it was cancelled, because the user
+    interrupted ``fit`` or is gone.
+    """
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+
+    def is_wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state != "cancelled"
+
     with warnings.catch_warnings(record=True) as caught, distributed.worker_client() as client:
         warnings.simplefilter("always")
-        with training_on(client):
+        with training_on(client, is_wanted):
             fit(client)
     meant = [each for each in caught if issubclass(each.category, UserWarning)]
     return [(each.category, str(each.message)) for each in meant]

@@ -32,6 +32,8 @@ VERSION = 1
 ENTRY = "xtrellis rows"  # of a shard's header
 MOST = 2**31 - 1  # the highest number of a feature
 
+Stamp = tuple[int, int, int]  # inode, size, and time of the last change of a file
+
 _TYPES = {"values": np.float32, "indices": np.int32, "indptr": np.int64, "labels": np.int32}
 
 
@@ -86,11 +88,24 @@ class Shards:
         assert y is not None
         return X, y
 
-    def read(self, number: int) -> Any:
-        """Rows of one shard, without their labels, read into memory rather than mapped."""
+    def stamp(self, number: int) -> Stamp:
+        """What tells whether a shard was changed."""
+        path = shard_path(self.folder, number)
+        with _naming(path):
+            found = path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def read(self, number: int, stamp: Stamp | None = None) -> Any:
+        """Rows of one shard, without their labels, read into memory rather than mapped.
+
+        If a stamp is given, they must be those that were there when it was taken.
+        """
         from scipy import sparse
 
         arrays = self._arrays(number, mmap=False)
+        if stamp is not None and self.stamp(number) != stamp:
+            path = shard_path(self.folder, number)
+            raise DataError(f"{path}: this shard was changed while it was trained on; train again")
         indices = arrays["indices"]
         indices -= self.first_feature
         X = sparse.csr_matrix((self.counts[number], self.n_features), dtype=np.float32)

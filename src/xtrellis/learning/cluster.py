@@ -33,18 +33,26 @@ _MOST_VERTICES = 256  # in a task
 _AHEAD = 2  # tasks per thread: one in training, one whose rows are on the way
 
 _client: ContextVar[Any] = ContextVar("client", default=None)
+_is_wanted: ContextVar[Callable[[], bool]] = ContextVar("is_wanted", default=lambda: True)
 
 # ---------------------------------------------------------------------- which cluster
 
 
 @contextmanager
-def training_on(client: Any) -> Iterator[None]:
-    """Train blocks on this client's cluster, in this context."""
-    token = _client.set(client)
+def training_on(client: Any, is_wanted: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Train blocks on this client's cluster, in this context, as long as they are wanted."""
+    tokens = _client.set(client), _is_wanted.set(is_wanted)
     try:
         yield
     finally:
-        _client.reset(token)
+        _client.reset(tokens[0])
+        _is_wanted.reset(tokens[1])
+
+
+def stop_if_unwanted() -> None:
+    """Raise an error if nobody waits for the model any more, as after an interrupt."""
+    if not _is_wanted.get()():
+        raise RuntimeError("this training was cancelled")
 
 
 def active_client() -> Any | None:
@@ -225,10 +233,12 @@ def _submitted(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[in
             completed.add(future)
 
     try:
+        stop_if_unwanted()
         submit()
         for future, results in completed:
             if isinstance(results, CancelledError):  # Dask hands it over instead of raising it
                 raise results
+            stop_if_unwanted()
             task, _ = running.pop(future)
             sent.release(task)
             submit()

@@ -25,6 +25,7 @@ from ..graph.trellis import Trellis
 from ..model.finished_block import FinishedBlock, finish_block
 from ..model.weights import EdgeWeights
 from .blocks import BlockResult, Plan, edge_parts
+from .cluster import stop_if_unwanted
 from .learners import LinearSVM
 from .learners.streamed_svm import Parts, StreamedBlock, StreamedSVM
 from .learners.svm import MAX_ROUNDS
@@ -310,6 +311,7 @@ class _Job:
         counts = self._rows_of_edges()
         results = parallel(delayed(tasks[number][2])() for number in ordered)
         for number, result in zip(ordered, results, strict=True):
+            stop_if_unwanted()
             edges, work, _ = tasks[number]
             pairs = int(counts[edges].sum()) * len(edges)
             self._keep(result, pairs, work / self.total_work)

@@ -70,8 +70,14 @@ class OnlineBlocks:
         return replace(self, states=states, finished=finished), loss / max(pairs, 1)
 
     def weights(self) -> EdgeWeights:
-        """Weights of all edges; one without rows has a margin of -1."""
+        """Weights of all edges; one without rows has a margin of -1.
+
+        An edge that is the only one to leave its vertex has nothing to learn: it has +1.
+        """
         constants = np.full(self.trellis.n_edges, -1, np.float32)
+        if self.training == "local":
+            groups = all_edge_groups(self.trellis, self.training)
+            constants[[edges[0] for edges in groups if len(edges) == 1]] = 1
         blocks = list(self.finished.values())
         return gathered(self.trellis, self.training, blocks, constants, self.n_features)
 
@@ -82,7 +88,9 @@ class OnlineBlocks:
                 yield Plan(edges)
             return
         for i, v, members in vertex_rows(self.trellis, rows):
-            yield Plan(self.trellis.vertex_edges(i, v), members)
+            edges = self.trellis.vertex_edges(i, v)
+            if len(edges) > 1:
+                yield Plan(edges, members)
 
     def _state(self, key: Key, edges: IntArray, block: Block) -> Any:
         """State of a block to train: a copy, or a new one."""

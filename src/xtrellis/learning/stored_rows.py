@@ -32,7 +32,10 @@ class StoredRows:
     Attributes
     ----------
     shards : Shards
-        Anything with ``counts``, ``n_features``, ``folder`` and ``read(number)``, a CSR matrix.
+        Anything with ``counts``, ``n_features``, ``folder``, ``stamp(number)``, and
+        ``read(number, stamp)``, a CSR matrix.
+    stamps : tuple
+        Of each shard: what tells whether it was changed since.
     starts : ndarray of int64
         Number of the first row of each shard, and the number of all rows.
     features : ndarray of int64
@@ -46,6 +49,7 @@ class StoredRows:
     """
 
     shards: Any
+    stamps: tuple[Any, ...]
     starts: IntArray
     features: IntArray
     norms: Float32Array
@@ -66,10 +70,13 @@ class StoredRows:
 
     def read(self, number: int) -> CSR:
         """Rows of one shard, with features numbered by their place in ``features``."""
-        X = self.shards.read(number)
+        X = self._rows(number)
         if self._ascending is None:
             return X.indptr, self._places[X.indices], X.data
         return X.indptr, self._places[np.searchsorted(self._ascending, X.indices)], X.data
+
+    def _rows(self, number: int) -> Any:
+        return self.shards.read(number, self.stamps[number])
 
     def gather(self, rows: IntArray) -> Any:
         """Some rows, given by ascending numbers, as a CSR matrix over all features."""
@@ -79,7 +86,7 @@ class StoredRows:
         for number in range(len(self.starts) - 1):
             first, last = np.searchsorted(rows, self.starts[number : number + 2])
             if last > first:
-                X = self.shards.read(number)
+                X = self._rows(number)
                 parts.append(X[rows[first:last] - self.starts[number]])
         return canonical_csr(sparse.vstack(parts, format="csr"))
 
@@ -95,7 +102,7 @@ class StoredRows:
 
         sums = sparse.csr_matrix((n_classes, self.shards.n_features), dtype=np.float32)
         for number in range(len(self.starts) - 1):
-            X, own = self.shards.read(number), slice(self.starts[number], self.starts[number + 1])
+            X, own = self._rows(number), slice(self.starts[number], self.starts[number + 1])
             shape = n_classes, X.shape[0]
             places = y_encoded[own], np.arange(X.shape[0])
             belongs = sparse.csr_matrix((taken[own].astype(np.float32), places), shape)
@@ -131,8 +138,9 @@ def survey(shards: Any) -> StoredRows:
     norms, lengths = np.empty(starts[-1], np.float32), np.empty(starts[-1], np.int32)
     columns, counts = np.arange(n_features if dense else 0), np.zeros(n_features * dense, np.int64)
     largest = 0.0
+    stamps = tuple(shards.stamp(number) for number in range(len(shards.counts)))
     for number in range(len(starts) - 1):
-        X = shards.read(number)
+        X = shards.read(number, stamps[number])
         own = slice(starts[number], starts[number + 1])
         check_magnitudes(X, np.ones(1, np.float32))
         if not np.isfinite(X.data).all():
@@ -153,7 +161,7 @@ def survey(shards: Any) -> StoredRows:
     places[columns[by_frequency] if dense else by_frequency] = np.arange(len(columns))
     ascending = None if dense else columns
     features = columns[by_frequency]
-    return StoredRows(shards, starts, features, norms, lengths, largest, places, ascending)
+    return StoredRows(shards, stamps, starts, features, norms, lengths, largest, places, ascending)
 
 
 def _merged(
