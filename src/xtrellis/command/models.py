@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .errors import note
+from .errors import busy, note
 from .options import (
     Delimiter,
     FormatOption,
@@ -55,10 +55,11 @@ def prune(
     """Remove small weights from a model, and write the smaller model to another file."""
     check_output(pruned, model, rows)
     loaded = load(model, jobs)
-    X, y = read_labelled(
-        loaded, rows, RowOptions(format, text_column, label_column, zero_based, delimiter, header)
-    )
-    loaded.prune(X, y, max_drop=max_drop, threshold=threshold, bits=bits)
+    options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
+    with busy("reading rows"):
+        X, y = read_labelled(loaded, rows, options)
+    with busy("pruning"):
+        loaded.prune(X, y, max_drop=max_drop, threshold=threshold, bits=bits)
     done = getattr(loaded, "classifier_", loaded).pruning_
     before = model.stat().st_size
     size = save_model(loaded, pruned)
