@@ -3,8 +3,8 @@
     python benchmarks/bench_sets.py [SET ...]
 
 The sets are the bundled ones and those in the folder that XTRELLIS_DATA names, unless given. Models
-are trained with all defaults, on training rows of which a fifth, at most 5,000, are set aside;
-``calibration=0.3`` where the default holds out too few rows to calibrate sets on. A Markdown table has one line per data set and coverage asked for: how many held-out rows ``fit``
+are trained with all defaults, on training rows of which a fifth, at most 5,000, are set aside. A
+Markdown table has one line per data set and coverage asked for: how many held-out rows ``fit``
 calibrated sets on; the accuracy on the rows set aside, and on the test rows; the coverage of both,
 which is the share of rows whose set contains the true class; and for test rows the mean and the
 median size of sets, the share of empty ones, and the milliseconds per row. Rows of classes that
@@ -37,8 +37,6 @@ def table_rows(name: str) -> list[str]:
     n_aside = min(len(y) // 5, 5_000)
     inside, aside = order[n_aside:], order[:n_aside]
     clf = TrellisClassifier(n_jobs=-1, random_state=0).fit(X[inside], y[inside])
-    if clf.model_.conformal is None:
-        clf.set_params(calibration=0.3).fit(X[inside], y[inside])
     parts = [
         (rows[known], labels[known])
         for rows, labels in ((X[aside], y[aside]), (X_test, y_test))

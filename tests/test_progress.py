@@ -1,10 +1,11 @@
 """Progress bars say what is known, and nothing that is not."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
 
-from xtrellis._progress import training_progress, width_progress
+from xtrellis._progress import row_progress, training_progress, waiting, width_progress
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +76,45 @@ def test_rows_are_shown_only_if_they_take_long(capsys):
             report(4)
             report(6)
         assert ("10/10" in capsys.readouterr().err) == shown
+
+
+@pytest.mark.parametrize("bar", [lambda: row_progress(1, 10, after=0), lambda: waiting(1, "w", 0)])
+def test_standard_output_is_left_alone(bar, capsys):
+    with bar() as report:
+        if report is not None:
+            report(5)
+        time.sleep(0.3)
+        print("a prediction")
+    out, err = capsys.readouterr()
+    assert out == "a prediction\n"
+    assert err
+
+
+def test_work_without_a_measure_is_shown_if_it_takes_long(capsys):
+    with waiting(1, "pruning", after=60):
+        pass
+    with waiting(0, "pruning", after=0):
+        time.sleep(0.2)
+    assert capsys.readouterr().err == ""
+    with waiting(1, "pruning", after=0.1):
+        time.sleep(0.4)
+    assert "pruning" in capsys.readouterr().err
+
+
+def test_a_bar_without_a_measure_gives_way_to_others(capsys):
+    with waiting(1, "preparing", after=0):
+        time.sleep(0.3)
+        assert "preparing" in capsys.readouterr().err
+        with training_progress(1) as report:
+            capsys.readouterr()
+            report(0.5, 0.1)
+            time.sleep(0.3)
+            shown = capsys.readouterr().err
+            assert "training" in shown
+            assert "preparing" not in shown
+        time.sleep(0.3)
+        assert "preparing" in capsys.readouterr().err
+    time.sleep(0.2)
+    capsys.readouterr()
+    time.sleep(0.2)
+    assert capsys.readouterr().err == ""

@@ -26,12 +26,7 @@ from .decoding.confidence import N_BEST, N_JUDGED, BestPaths, level_off, losses_
 from .decoding.conformal import Conformal
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
-from .decoding.paths import (
-    checked_costs,
-    k_shortest_paths,
-    log_probabilities,
-    shortest_paths,
-)
+from .decoding.paths import checked_costs, k_shortest_paths, log_probabilities, shortest_paths
 from .decoding.reranking import N_RERANKED, NO_CENTROIDS, Centroids
 from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
@@ -265,16 +260,8 @@ class TrellisModel:
         n_rows = X.shape[0]
         paths, opened = np.full((n_rows, k), -1, np.int64), np.empty(n_rows, np.int64)
         costs, logs = np.empty((n_rows, k)), np.empty((n_rows, k))
-        lazy.k_best(
-            X.indptr,
-            X.indices,
-            X.data,
-            *self._search_arguments(centroids),
-            paths,
-            costs,
-            logs,
-            opened,
-        )
+        rows = X.indptr, X.indices, X.data
+        lazy.k_best(*rows, *self._search_arguments(centroids), paths, costs, logs, opened)
         if n_rows and paths.min() < 0:
             raise ValueError(TOO_LARGE)
         return paths, costs, logs, opened
@@ -284,15 +271,8 @@ class TrellisModel:
         from .kernels import predict
 
         found = np.empty(X.shape[0], np.int64)
-        predict.exponential_paths(
-            X.indptr,
-            X.indices,
-            X.data,
-            self.weights.arrays,
-            *self.weights.twins,
-            self.trellis.arrays,
-            found,
-        )
+        weights = self.weights.arrays, *self.weights.twins
+        predict.exponential_paths(X.indptr, X.indices, X.data, *weights, self.trellis.arrays, found)
         for row in np.flatnonzero(found < 0):  # margins too extreme for the kernel
             found[row] = self._paths_step_by_step(SparseRows.one_of(X, int(row)))[0]
         return found

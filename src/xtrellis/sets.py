@@ -20,7 +20,9 @@ from .decoding.conformal import conformal_of, sets_above, true_scores
 from .decoding.paths import checked_costs, log_probabilities
 from .prediction import TrellisModel
 
-_SAMPLE = 2_000  # rows to calibrate on, at most: some have a true class of low rank, which is slow
+# Rows to calibrate on, at most: some have a true class of low rank, which is slow. With 5,000, the
+# standard error of the coverage is 0.6 points at 80 %, and 0.4 at 90 %.
+_SAMPLE = 5_000
 
 
 def sets_of(
@@ -48,7 +50,7 @@ def with_sets(
 def scores_of_truth(
     model: TrellisModel, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
 ) -> tuple[Float64Array, FloatArray]:
-    """Scores of the true classes of at most 2,000 of the rows, and how much these rows count."""
+    """Scores of the true classes of at most 5,000 of the rows, and how much these rows count."""
     sample_weight = np.asarray(sample_weight)
     if len(y_encoded) > _SAMPLE:
         some = np.random.default_rng(0).permutation(len(y_encoded))[:_SAMPLE]

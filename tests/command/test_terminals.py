@@ -7,11 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from samples import reports
 from xtrellis import TrellisClassifier, TrellisTextClassifier, load_icd10cm
+from xtrellis.command.app import app
+from xtrellis.command.predict import _goes_to_file
 
 COMMAND = [sys.executable, "-m", "xtrellis"]
 
@@ -70,6 +75,37 @@ def test_progress_bar_on_a_terminal(folder):
     assert len(shown.removesuffix("\x1b[0m").splitlines()) == 100
 
 
+def test_what_takes_long_is_shown(folder, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        "xtrellis.command.errors.waiting",
+        lambda verbose, what: shown.append(what) or nullcontext(),
+    )
+    rows, model, pruned = (str(folder / name) for name in ("train.tsv", "once", "pruned"))
+    for arguments, expected in (
+        (["train", rows, model], ["reading rows", "training"]),
+        (["evaluate", model, rows], ["reading rows"]),
+        (["prune", model, rows, pruned], ["reading rows", "pruning"]),
+    ):
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+        assert shown == expected
+        shown.clear()
+
+
+def test_rows_are_counted_on_the_terminal_if_predictions_go_to_a_file(tmp_path, monkeypatch):
+    assert _goes_to_file(tmp_path / "predictions")
+    with open(tmp_path / "redirected", "w") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        assert _goes_to_file(None)
+        assert _goes_to_file(Path("-"))
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert not _goes_to_file(None)
+        assert not _goes_to_file(Path("-"))
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """Training texts that take a while."""
@@ -90,6 +126,7 @@ def test_interrupt_keeps_the_old_model_and_leaves_nothing(large, tmp_path):
     assert code == 130
     assert "stopped" in shown
     assert "Traceback" not in shown
+    assert shown.rfind("\x1b[?25h") >= shown.rfind("\x1b[?25l"), "the cursor is hidden"
     assert model.read_bytes() == b"the old one"
     assert list(tmp_path.iterdir()) == [model]
 

@@ -222,6 +222,16 @@ def test_bodies_that_are_not_json(client, body):
     assert "\n" not in reply.json()["detail"]
 
 
+def test_where_a_body_stops_being_json(client):
+    headers = {"content-type": "application/json"}
+    for body, reason in (
+        ('{"text": "a', "Unterminated string starting at character 9"),
+        ('{"text" "a"}', "Expecting ':' delimiter at character 8"),
+    ):
+        reply = client.post("/predict", content=body, headers=headers)
+        assert reply.json()["detail"] == f"the body is not JSON: {reason}"
+
+
 @pytest.mark.parametrize(
     "body", [b"[" * 50_000, b'{"text": "\xff"}', b'{"text": "a", "top_k": ' + b"9" * 5000 + b"}"]
 )

@@ -93,6 +93,10 @@ def test_by_keyboard_alone_on_a_phone(page, address):
     assert noun in page.locator("#for li span:first-child").all_inner_texts()
     assert page.locator("#drawings svg .way").count() == 1
     assert page.locator("#drawings svg .looked").count() >= 1
+    heights = page.eval_on_selector_all(
+        "#drawings svg text", "all => all.map(e => e.getBoundingClientRect().height)"
+    )
+    assert min(heights) > 11, "letters too small to read"
     assert overflow(page) <= 0
 
     page.keyboard.press("Tab")

@@ -53,6 +53,17 @@ def test_answers(service):
     assert service.ask("/health")[1]["model"] == "model"
 
 
+def test_monitors_may_ask_for_the_head_alone(service):
+    for path in ("/", "/health", "/metrics"):
+        with service.connect() as connection:
+            connection.sendall(
+                f"HEAD {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode()
+            )
+            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.endswith(b"\r\n\r\n"), "no body"
+
+
 @pytest.mark.parametrize("way", ["signal", "post"])
 def test_a_reload_drops_no_request(service, folder, way):
     text, noun = reports(200)[0][0], reports(200)[1][0]

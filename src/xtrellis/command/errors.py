@@ -15,10 +15,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import typer
+
+from .._progress import waiting
 
 GRACE = 0.7  # seconds after Ctrl-C for an orderly exit
 
@@ -29,6 +31,11 @@ _if_interrupted: list[str] = []  # what to print if the process must end during 
 def note(message: str) -> None:
     """Print a line to standard error."""
     print(message, file=sys.stderr, flush=True)
+
+
+def busy(what: str) -> AbstractContextManager[None]:
+    """Show on a terminal what is going on, if it takes more than two seconds."""
+    return waiting(int(sys.stderr.isatty()), what)
 
 
 def report_errors(command: Callable[..., None]) -> Callable[..., None]:
@@ -211,9 +218,11 @@ def print_if_interrupted(text: str) -> None:
 
 
 def _tidy_up() -> None:
-    """Remove half-written files, and print the results so far."""
+    """Remove half-written files, show the cursor that bars hide, and print the results so far."""
     from ..model.atomic import UNFINISHED
 
+    if sys.stderr.isatty():
+        print("\x1b[?25h", end="", file=sys.stderr, flush=True)
     for path in list(UNFINISHED):
         path.unlink(missing_ok=True)
     for text in _if_interrupted:

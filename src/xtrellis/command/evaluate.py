@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .errors import note
+from .errors import busy, note
 from .folders import load_for
 from .options import (
     Delimiter,
@@ -67,9 +67,9 @@ def evaluate(
     if plot is not None and plot == html:
         raise typer.BadParameter("--plot and --html must be different files")
     loaded = load_for(model, rows, jobs)
-    X, y = read_labelled(
-        loaded, rows, RowOptions(format, text_column, label_column, zero_based, delimiter, header)
-    )
+    options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
+    with busy("reading rows"):
+        X, y = read_labelled(loaded, rows, options)
     from ..evaluation import evaluate as measure
 
     verbose = int(sys.stderr.isatty())

@@ -47,9 +47,9 @@ def _tiles(found: Evaluation) -> str:
         "macro-F1": f"{found.macro_f1:.4f}",
         "log loss (nats)": f"{found.log_loss:.4f}",
         "calibration error": f"{found.expected_calibration_error:.2%}",
-        "of it by chance": f"{found.calibration_error_by_chance:.2%}",
+        "calibration error by chance alone": f"{found.calibration_error_by_chance:.2%}",
         "rows": f"{found.rows:,}",
-        "of unknown classes": f"{found.rows_of_unknown_classes:,}",
+        "rows of unknown classes": f"{found.rows_of_unknown_classes:,}",
         "microseconds per row": f"{found.microseconds_per_row:,.1f}",
     }
     content = "".join(
@@ -79,7 +79,10 @@ def _charts(found: Evaluation) -> str:
     )
     figures = (
         (curve, "Accuracy if only the most confident answers are given."),
-        (reliability, "Accuracy by probability; on the dashed line, the two agree."),
+        (
+            reliability,
+            "Accuracy by probability: the two agree on the dashed line. Larger dots: more rows.",
+        ),
     )
     content = "".join(
         f"<figure>{chart}<figcaption>{html.escape(text)}</figcaption></figure>"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .errors import note
+from .errors import busy, note
 from .folders import part_for
 from .options import (
     Delimiter,
@@ -57,10 +57,11 @@ def prune(
     check_output(pruned, model, rows)
     loaded = load(model, jobs)
     part = part_for(loaded, rows)
-    X, y = read_labelled(
-        part, rows, RowOptions(format, text_column, label_column, zero_based, delimiter, header)
-    )
-    part.prune(X, y, max_drop=max_drop, threshold=threshold, bits=bits)
+    options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
+    with busy("reading rows"):
+        X, y = read_labelled(part, rows, options)
+    with busy("pruning"):
+        part.prune(X, y, max_drop=max_drop, threshold=threshold, bits=bits)
     done = getattr(loaded, "classifier_", loaded).pruning_
     before = model.stat().st_size
     size = save_model(loaded, pruned)

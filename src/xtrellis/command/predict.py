@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,7 +78,7 @@ def predict(
         note("reading rows from the terminal, one per line; Ctrl-D ends")
     options = RowOptions(format, text_column, None, zero_based, delimiter, header)
     as_line = json_line if json else plain_line
-    verbose = int(output is not None and sys.stderr.isatty())  # lines on a terminal show progress
+    verbose = int(sys.stderr.isatty() and _goes_to_file(output))  # other lines show progress
     with output_lines(output) as write, row_progress(verbose, None) as report:
         for batch in read_batches(loaded, rows, options):
             report(batch.shape[0] if hasattr(batch, "shape") else len(batch))
@@ -98,6 +100,16 @@ def predict(
                 for labels, probabilities in found
             ]
             write("".join(lines))
+
+
+def _goes_to_file(output: Path | None) -> bool:
+    """Whether predictions are written to a file, rather than to a terminal or a pipe."""
+    if output is not None and str(output) != "-":
+        return True
+    try:
+        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):  # standard output is closed, or no file
+        return False
 
 
 def _check_answers(

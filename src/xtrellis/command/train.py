@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from . import options as opt
-from .errors import note
+from .errors import busy, note
 from .folders import check_from_disk, read_or_open
 from .outputs import check_output, save_model, size_in_words
 from .rows import RowOptions, read_descriptions
@@ -86,7 +86,8 @@ def train(
         classifier = TrellisEnsemble(classifier, trellises, n_jobs=jobs, random_state=seed)
     options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
     terms = words, characters, min_df, hash_size
-    data = read_or_open(rows, valid, options, memory * 2**30)
+    with busy("reading rows"):
+        data = read_or_open(rows, valid, options, memory * 2**30)
     if data.shards is not None:
         check_from_disk(rows, data, classifier, prune, memory)
     descriptions = None
@@ -107,7 +108,8 @@ def train(
     fit = _fit_in_memory(estimator, data, descriptions)
     if data.shards is not None:
         fit = partial(estimator.fit_shards, data.shards, memory=int(memory * 2**30))
-    seconds, size = _train_and_save(estimator, data, fit, prune, model, layout)
+    with busy("training"):
+        seconds, size = _train_and_save(estimator, data, fit, prune, model, layout)
     found = getattr(estimator, "classifier_", estimator)
     note(
         f"{count(data.n_rows, 'row')}, {count(len(estimator.classes_), 'class', 'classes')}, "

@@ -214,8 +214,8 @@ async def _refuse_invalid(request: Request, error: Exception) -> Response:
             return _refusal(422, 'the header "Content-Type: application/json" is missing')
         return _refusal(422, 'the body must be a JSON object such as {"text": "..."}')
     if first["type"] == "json_invalid":
-        reason = first.get("ctx", {}).get("error", "")
-        return _refusal(400, f"the body is not JSON: {reason}".rstrip(": "))
+        reason = str(first.get("ctx", {}).get("error", "error")).removesuffix(" at")
+        return _refusal(400, f"the body is not JSON: {reason} at character {first['loc'][-1]}")
     where = ".".join(str(part) for part in first["loc"] if part != "body")
     message = str(first["msg"]).removeprefix("Value error, ")
     return _refusal(422, f"{where}: {message}" if where else message)

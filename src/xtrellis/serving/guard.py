@@ -40,6 +40,8 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # as GET; the server leaves out the body of the answer
+            scope = {**scope, "method": "GET"}
         started, status = time.perf_counter(), 499  # unless an answer is sent, the client has gone
 
         async def send_counted(message: Message) -> None:
