@@ -10,6 +10,7 @@ from sklearn.svm import LinearSVC
 
 from samples import topics
 from xtrellis import LTLSClassifier, TrellisClassifier
+from xtrellis.fitting import in_units_of_rows
 from xtrellis.learning import Arow, LinearSVM
 
 
@@ -88,7 +89,7 @@ def test_numbers_too_large_to_train_on_are_refused(data, model):
     if hasattr(model, "partial_fit"):
         with pytest.raises(ValueError, match="MaxAbsScaler"):
             model.partial_fit(X * np.float32(1e20), y, classes=np.arange(30))
-    for scale, weight in ((1e15, 1.0), (1.0, 1e30)):  # large, but not too large
+    for scale, weight in ((1e15, 1.0), (1.0, 1e9)):  # large, but not too large
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X * np.float32(scale), y, np.full(900, weight))
@@ -173,3 +174,34 @@ def test_rows_too_large_to_classify_are_refused():
     with pytest.raises(ValueError, match="too large"):
         clf.row_predictor()(large.indices, large.data)
     np.testing.assert_array_equal(clf.predict(many[:3]), clf.predict(X[:3]))
+
+
+@pytest.mark.parametrize("scale", [2.0**-10, 2.0**12])
+def test_defaults_do_not_depend_on_the_unit_of_the_features(scale):
+    """But for the order of equal rows, which are merged."""
+    X, y = topics()
+    expected = TrellisClassifier(random_state=0).fit(X, y)
+    scaled = TrellisClassifier(random_state=0).fit(X * np.float32(scale), y)
+    lengths = [np.linalg.norm(each.model_.weights.values) for each in (scaled, expected)]
+    np.testing.assert_allclose(lengths[0] * scale, lengths[1], rtol=0.1)
+
+
+def test_the_unit_is_the_length_of_a_typical_row():
+    squares, weights = np.array([0.0, 100.0, 200.0, 1e6]), np.array([9.0, 1, 1, 0], np.float32)
+    learner = LinearSVM(3.0)
+    for estimator, expected in (
+        (TrellisClassifier(), 16.0),  # the root of 150, rounded
+        (TrellisClassifier(C=3.0), 1.0),
+        (TrellisClassifier(learner=learner), 1.0),
+    ):
+        assert in_units_of_rows(estimator, learner, squares, weights).unit == expected
+    none = in_units_of_rows(TrellisClassifier(), learner, np.zeros(4), weights)
+    assert none == learner
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_given_c_takes_rows_of_any_length():
+    """Of huge ones the optimum is found to the last digit, where no direction is left to follow."""
+    y = np.arange(60) % 4
+    X = np.abs(np.random.default_rng(0).normal(size=(60, 6))) * 0.2 + 2 * np.eye(6)[y]
+    assert TrellisClassifier(C=1.0, random_state=0).fit(X * 1e12, y).score(X * 1e12, y) == 1

@@ -13,6 +13,8 @@ Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 FloatArray = npt.NDArray[np.floating[Any]]
 
+_SOME_ROWS = 2**16  # that temporary arrays are made for at once
+
 
 def canonical_csr(X: Any) -> Any:
     """CSR of float32 in the one form the kernels are compiled for: sorted, 32-bit, writeable."""
@@ -44,6 +46,22 @@ def class_sums(X: Any, y_encoded: IntArray, n_classes: int) -> Any:
     shape, ones = (n_classes, n_rows), np.ones(n_rows, X.dtype)
     belongs = sparse.csr_matrix((ones, (y_encoded, np.arange(n_rows))), shape)
     return sparse.csr_matrix(belongs @ X, dtype=np.float32)
+
+
+def squared_lengths(X: Any) -> Float64Array:
+    """Squared length of each row of a CSR matrix.
+
+    >>> from scipy import sparse
+    >>> squared_lengths(sparse.csr_matrix([[3.0, 4.0], [0.0, 0.0]]))
+    array([25.,  0.])
+    """
+    lengths = np.empty(X.shape[0])
+    for start in range(0, X.shape[0], _SOME_ROWS):
+        own = X.indptr[start : start + _SOME_ROWS + 1]
+        row = np.repeat(np.arange(len(own) - 1), np.diff(own))
+        squares = X.data[own[0] : own[-1]].astype(np.float64) ** 2
+        lengths[start : start + _SOME_ROWS] = np.bincount(row, squares, len(own) - 1)
+    return lengths
 
 
 def occurring_columns(

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from ._arrays import Float32Array, IntArray, canonical_csr
+from ._arrays import Float32Array, IntArray, canonical_csr, squared_lengths
 from ._checks import (
     check_bits,
     check_fraction,
@@ -49,7 +49,7 @@ from .held_out import (
     stored,
     uncalibrated,
 )
-from .learning.learners import Learner, SklearnLearner, get_learner
+from .learning.learners import Learner, LinearSVM, SklearnLearner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
 from .learning.training import History, Report, ResidentBlocks, run_epochs
 from .model.packed_arrays import Counts
@@ -225,6 +225,25 @@ def learner_of(estimator: TrellisClassifier) -> Learner:
     return get_learner(estimator.learner, C)
 
 
+def in_units_of_rows(
+    estimator: TrellisClassifier,
+    learner: Learner,
+    squares: npt.NDArray[Any],
+    sample_weight: Float32Array,
+) -> Learner:
+    """The learner for rows of these squared lengths: an SVM whose C is ours measures in theirs.
+
+    The unit is the root mean square of the lengths above 0, rounded to a power of 2, by which
+    numbers are divided without error. It is 1 for rows of length 1.
+    """
+    some = squares > 0
+    ours = estimator.C == "auto" and isinstance(estimator.learner, str)
+    if not ours or not isinstance(learner, LinearSVM) or not some.any():
+        return learner
+    square = np.average(squares[some].astype(np.float64), weights=sample_weight[some])
+    return replace(learner, unit=float(2.0 ** np.round(np.log2(square) / 2)))
+
+
 # ---------------------------------------------------------------------- training
 
 
@@ -237,6 +256,7 @@ def fit_trellis(
     """Train a trellis as an estimator's parameters say."""
     rng = check_random_state(estimator.random_state)
     sizes = class_sizes(data)
+    learner = in_units_of_rows(estimator, learner, squared_lengths(data.X), data.sample_weight)
     if learner.merges_rows:
         merged = merge_rows(data.X, data.y_encoded, data.sample_weight, data.may_hold_out)
         data = LabelledRows(*merged[:3], data.classes, merged[3])

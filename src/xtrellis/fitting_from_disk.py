@@ -29,6 +29,7 @@ from .fitting import (
     FittedTrellis,
     LabelledRows,
     check_settings,
+    in_units_of_rows,
     trellis_for,
 )
 from .held_out import Fold, floor_of, settled
@@ -119,6 +120,7 @@ def fit_from_disk(
     y_encoded, classes = shards.encoded_labels(), shards.classes
     weights = _class_weights(estimator, shards, y_encoded)
     stored = survey(shards)
+    svm = in_units_of_rows(estimator, svm, stored.norms, weights[y_encoded])
     _check_memory(shards, len(stored.features), memory)
     a_row = 8 * max(stored.n_values / stored.n_rows, 1)
     most = max(1, int(min(HELD_OUT_SAMPLE, memory / _HELD_OUT / a_row)))

@@ -14,11 +14,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ._arrays import Float32Array, IntArray, canonical_csr, class_sums
+from ._arrays import Float32Array, IntArray, canonical_csr, class_sums, squared_lengths
 from ._changing import built_aside
 from ._checks import encoded_labels, known_labels
 from .decoding.reranking import centroids_of
-from .fitting import LabelledRows, check_settings, class_sizes, labelled_rows
+from .fitting import (
+    LabelledRows,
+    check_settings,
+    class_sizes,
+    in_units_of_rows,
+    labelled_rows,
+)
 from .graph.assignment import PathAssignment
 from .held_out import floor_of, stored
 from .learning.learners import Learner, LinearSVM
@@ -244,6 +250,8 @@ class GrowingMixin:
             if selection is not None and isinstance(learner, LinearSVM):
                 learner = replace(learner, C=selection.C)
             data = labelled_rows(new, X, y, sample_weight, new.class_weight, reset=False)
+            lengths = squared_lengths(data.X)
+            learner = in_units_of_rows(new, learner, lengths, data.sample_weight)
             new.model_, new.added_ = with_classes(new, learner, new.model_, data)
             new._online = None  # states of online learners belong to the old weights
         return self

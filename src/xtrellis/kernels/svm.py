@@ -1,7 +1,7 @@
 """Linear SVMs: rounds of dual coordinate descent for all edges of a block.
 
-Each edge minimises ``P(w) = |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2``. The bias is the
-weight of a constant feature of 1.
+Each edge minimises ``P(w) = |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2``. The bias is u times
+the weight of a constant feature u; ``unit`` is u^2. The squared lengths in ``norms`` include it.
 """
 
 import numpy as np
@@ -65,6 +65,7 @@ def svm_pass(
     targets,
     costs,
     norms,
+    unit,
     tolerance,
     duals,
     weights,
@@ -100,7 +101,7 @@ def svm_pass(
         own = duals[i]
         cost = costs[i]
         ridge = np.float32(0.5) / cost
-        curve = norms[i] + np.float32(1) + ridge
+        curve = norms[i] + ridge
         scale = np.float32(1) / curve
         for j in range(n_edges):
             short = np.float32(1) + margins[j]  # how far a negative example is from its margin
@@ -124,7 +125,7 @@ def svm_pass(
         moves[i] = largest * curve
         if moves[i] > tolerance:
             for j in range(n_edges):
-                bias[j] += steps[j]
+                bias[j] += unit * steps[j]
                 own[j] -= steps[j]
             for t in targets[i]:
                 if t >= 0:
@@ -158,6 +159,7 @@ def svm_round(
     targets,
     costs,
     norms,
+    unit,
     tolerance,
     duals,
     weights,
@@ -174,8 +176,8 @@ def svm_round(
     """
     if _is_sparse(duals, few):
         _support_passes(
-            indptr, indices, data, rows, n_alone, unsolved, targets, costs, norms, tolerance, duals,
-            weights, bias,
+            indptr, indices, data, rows, n_alone, unsolved, targets, costs, norms, unit, tolerance,
+            duals, weights, bias,
         )  # fmt: skip
         n_passes = 1
     state = np.uint64(rows[0]) if rows.size else np.uint64(0)
@@ -193,6 +195,7 @@ def svm_round(
             targets,
             costs,
             norms,
+            unit,
             tolerance,
             duals,
             weights,
@@ -229,6 +232,7 @@ def _support_passes(
     targets,
     costs,
     norms,
+    unit,
     tolerance,
     duals,
     weights,
@@ -262,7 +266,7 @@ def _support_passes(
             mine = members[starts[j] : starts[j + 1]]
             if mine.size:
                 bias[j] = _descend_alone(
-                    indptr, indices, data, mine, n_passes, targets, costs, norms, tolerance,
+                    indptr, indices, data, mine, n_passes, targets, costs, norms, unit, tolerance,
                     duals, j, own[j - first], bias[j],
                 )  # fmt: skip
         for k in range(n_features):
@@ -271,12 +275,12 @@ def _support_passes(
 
 
 @kernel
-def squared_lengths(weights, bias, squares):
-    """Squared length of each edge's weights, the bias among them."""
+def squared_lengths(weights, bias, unit, squares):
+    """Squared length of each edge's weights, that of the constant feature among them."""
     n_edges = bias.size
     run = np.empty(n_edges, np.float32)
     for j in range(n_edges):
-        squares[j] = np.float64(bias[j]) * bias[j]
+        squares[j] = np.float64(bias[j]) * bias[j] / unit
     for first in range(0, weights.shape[0], _RUN):
         run[:] = 0
         for k in range(first, min(first + _RUN, weights.shape[0])):
@@ -288,7 +292,7 @@ def squared_lengths(weights, bias, squares):
 
 @part
 def _descend_alone(
-    indptr, indices, data, rows, n_passes, targets, costs, norms, tolerance, duals, j, w, b
+    indptr, indices, data, rows, n_passes, targets, costs, norms, unit, tolerance, duals, j, w, b
 ):
     """Passes over the rows of edge j, whose weights and bias are w and b; returns the bias.
 
@@ -322,7 +326,7 @@ def _descend_alone(
             i, start, stop = rows[m], ends[m], ends[m + 1]
             margin = b + _margin(features, values, start, stop, w)
             ridge = np.float32(0.5) / costs[i]
-            curve = norms[i] + np.float32(1) + ridge
+            curve = norms[i] + ridge
             before = variables[m]
             short = np.float32(1) - signs[m] * margin - ridge * before
             after = max(before + short / curve, np.float32(0))
@@ -331,7 +335,7 @@ def _descend_alone(
             if latest[m] > tolerance:
                 variables[m] = after
                 step = signs[m] * (after - before)
-                b += step
+                b += unit * step
                 for p in range(start, stop):
                     w[features[p]] += step * values[p]
         least = max(_STILL * largest, tolerance)

@@ -116,7 +116,8 @@ class _Job:
         self.after = FinishedBlocks(setting.memory / _FINISHED)
         self.before = FinishedBlocks(setting.memory / _FINISHED)
         rounds = setting.epochs or MAX_ROUNDS
-        self.streamed = StreamedSVM(setting.learner.C, setting.learner.tolerance, rounds)
+        svm = setting.learner
+        self.streamed = StreamedSVM(svm.C, svm.tolerance, svm.unit, rounds=rounds)
         self.results: list[BlockResult] = []  # without their weights
         self.shortfalls: list[tuple[float, int]] = []
         self.n_pairs = 0

@@ -245,3 +245,18 @@ def test_the_same_rows_are_solved_precisely_after_a_rough_solution():
     state = run(learner.rough(), block, learner.start(block), learner.epochs)
     run(learner, block, state, learner.epochs)
     assert (state.gaps <= learner.tolerance).all()
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0, 1000.0])
+def test_a_unit_scales_the_rows(C):
+    """As if rows were divided by it; by a power of 2, bit for bit. Newton's method is used, too."""
+    X, y = topics(n_classes=10, n_rows=400, seed=1)
+    found = []
+    for scale in (1, 2**9):
+        block, learner = block_of(X * np.float32(scale), y, 10), LinearSVM(C, 1e-3, float(scale))
+        state = run(learner, block, learner.start(block), learner.epochs)
+        weights, bias = learner.finish(block, state)
+        found.append((weights * np.float32(scale), bias, learner.shortfall(block, state)))
+    assert bool(len(state.newton_edges)) == (C >= 30)
+    for plain, scaled in zip(*found, strict=True):
+        np.testing.assert_array_equal(plain, scaled)

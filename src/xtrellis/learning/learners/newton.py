@@ -174,8 +174,10 @@ def _newton_step(
     scale = 1 / (1 + 0.01 * np.append(squares, doubled.sum()))
     step, residual = np.zeros_like(gradient), -gradient
     direction = scale * residual
-    reach, norm = _dot(residual, direction), np.inf
+    reach, norm = _dot(residual, direction), _dot(residual, residual)
     for n_products in range(1, _MAX_PRODUCTS + 1):
+        if not reach > 0:  # nothing is left, as far as numbers can tell
+            break
         image = direction + _backward(rows, doubled * _forward(rows, direction))
         length = reach / _dot(direction, image)
         step += length * direction

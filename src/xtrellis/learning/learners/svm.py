@@ -49,7 +49,8 @@ class LinearSVM(Learner):
     An epoch is three passes over the rows; or one, and twenty over the few that support an edge.
 
     Each edge minimises ``|w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2``; the bias is the weight of a
-    constant feature of 1, as in LIBLINEAR.
+    constant feature of 1, as in LIBLINEAR. If there is a ``unit``, this is the problem of the rows
+    ``x_i / unit``; the weights returned are those for the rows as they are.
 
     Parameters
     ----------
@@ -58,28 +59,33 @@ class LinearSVM(Learner):
     tolerance : float, default=0.03
         Stop when each edge's duality gap is within this share of its objective. The objective is
         then nearer to its optimum: a third as far, or less.
+    unit : float, default=1.0
+        Length that rows are measured in. If it is that of a typical row, then a value of C means
+        the same whatever the features are measured in.
 
     Examples
     --------
     >>> from xtrellis.learning import LinearSVM
     >>> LinearSVM(C=3.0)
-    LinearSVM(C=3.0, tolerance=0.03)
+    LinearSVM(C=3.0, tolerance=0.03, unit=1.0)
     """
 
     C: float = 1.0
     tolerance: float = 0.03
+    unit: float = 1.0
 
     epochs = 35
     merges_rows = True
     bytes_per_weight = 4
     bytes_per_row = 4
+    newton_rounds = NEWTON_ROUNDS
 
     def __post_init__(self) -> None:
-        check_positive(C=self.C, tolerance=self.tolerance)
+        check_positive(C=self.C, tolerance=self.tolerance, unit=self.unit)
 
     def start(self, block: Block) -> SVMState:
         """Zero weights and dual variables."""
-        norms = self._norms(block)
+        norms = self._norms(block) + np.float32(self.unit**2)
         n_edges, n_features = block.n_edges, block.n_features
         return SVMState(
             costs=self._costs(block, norms),
@@ -115,8 +121,8 @@ class LinearSVM(Learner):
     def _costs(self, block: Block, norms: Float32Array) -> Float32Array:
         """C times the weight of each row, or a ValueError if the curvature overflows."""
         with np.errstate(over="ignore"):
-            costs = np.float32(self.C) * block.row_weights
-            curvatures = np.float32(4) * costs * (norms + 1)
+            costs = np.float32(self.C / self.unit**2) * block.row_weights
+            curvatures = np.float32(4) * costs * norms
         if not np.isfinite(curvatures).all():
             raise ValueError(too_large(block))
         return costs
@@ -129,7 +135,7 @@ class LinearSVM(Learner):
             self._descend(block, state, order)
         else:
             self._newton(block, state, order)
-        return float(state.losses.sum() / self.C)
+        return float(state.losses.sum() / self.C * self.unit**2)
 
     def _descend(self, block: Block, state: SVMState, order: IntArray) -> None:
         """A round over these rows; then see which edges it solved, and which it will not."""
@@ -161,7 +167,7 @@ class LinearSVM(Learner):
         from ...kernels import svm as kernels
 
         squares = np.empty(len(state.edges))
-        kernels.squared_lengths(state.active.weights, state.active.bias, squares)
+        kernels.squared_lengths(state.active.weights, state.active.bias, self.unit**2, squares)
         gaps = (squares + losses[0] - losses[1]) / (0.5 * squares + losses[0])
         state.gaps[state.edges] = np.maximum(gaps, LEAST_GAP)
 
@@ -198,6 +204,7 @@ class LinearSVM(Learner):
             state.targets[own],
             state.costs[own],
             state.norms[own],
+            np.float32(self.unit**2),
             np.float32(tolerance),
             state.active.duals[own],
             state.active.weights,
@@ -221,7 +228,8 @@ class LinearSVM(Learner):
         unsolved = gaps > self.tolerance
         if state.n_rounds >= MAX_ROUNDS:
             return unsolved
-        too_large: npt.NDArray[np.bool_] = state.active.duals.max(axis=0, initial=0) > MAX_DUAL
+        most = MAX_DUAL / self.unit**2
+        too_large: npt.NDArray[np.bool_] = state.active.duals.max(axis=0, initial=0) > most
         slow = unsolved & (gaps > SLOW * state.earlier[state.edges])
         state.earlier[state.edges] = gaps
         return too_large | slow
@@ -240,7 +248,7 @@ class LinearSVM(Learner):
 
     def rough(self) -> LinearSVM:
         """For judging settings: half as precise, in less than half the time."""
-        return RoughSVM(self.C, ROUGH * self.tolerance)
+        return RoughSVM(self.C, ROUGH * self.tolerance, self.unit)
 
     def _newton(
         self, block: Block, state: SVMState, order: IntArray, n_steps: int = NEWTON_STEPS
@@ -250,10 +258,11 @@ class LinearSVM(Learner):
 
         state.n_newton += 1
         whole = len(order) == block.n_rows
-        X = block.csr if whole else block.csr[order]
-        costs = (state.costs if whole else state.costs[order]).astype(np.float64)
+        X = (block.csr if whole else block.csr[order]) * np.float32(1 / self.unit)
+        costs = (state.costs if whole else state.costs[order]) * np.float64(self.unit**2)
         places = np.flatnonzero(~(state.gaps[state.newton_edges] <= self.tolerance))
-        weights = np.column_stack([state.newton_weights[places], state.newton_bias[places]])
+        scaled = state.newton_weights[places] * np.float32(self.unit)
+        weights = np.column_stack([scaled, state.newton_bias[places]])
         edges = []
         for number, start in zip(state.newton_edges[places], weights, strict=True):
             signs = block.signs(number) if whole else block.signs(number)[order]
@@ -261,9 +270,9 @@ class LinearSVM(Learner):
         solve(X, edges, costs, self.tolerance, n_steps)
         for place, edge in zip(places, edges, strict=True):
             number = state.newton_edges[place]
-            state.gaps[number], state.losses[number] = edge.gap, edge.loss
+            state.gaps[number], state.losses[number] = edge.gap, edge.loss / self.unit**2
             state.newton_weights[place], state.newton_bias[place] = (
-                edge.weights[:-1],
+                edge.weights[:-1] / self.unit,
                 edge.weights[-1],
             )
 
@@ -272,7 +281,7 @@ class LinearSVM(Learner):
 
         Or as close as it gets: what some rounds of Newton's method do not solve, more will not.
         """
-        return state.n_newton >= NEWTON_ROUNDS or bool((state.gaps <= self.tolerance).all())
+        return state.n_newton >= self.newton_rounds or bool((state.gaps <= self.tolerance).all())
 
     def shortfall(self, block: Block, state: SVMState) -> float:
         """Mean over the edges of the duality gap as a share of the objective."""
@@ -303,8 +312,10 @@ class LinearSVM(Learner):
 class RoughSVM(LinearSVM):
     """As :class:`LinearSVM`, but edges that coordinate descent does not solve soon are left.
 
-    Unless they are nowhere near their optimum: then Newton's method solves them here, too.
+    Unless they are nowhere near their optimum: then they have one round of Newton's method, too.
     """
+
+    newton_rounds = 1
 
     def _hand_over(self, block: Block, state: SVMState, leaves: npt.NDArray[np.bool_]) -> None:
         """Leave hopeless edges to Newton's method, and others as they are."""
