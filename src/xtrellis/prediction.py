@@ -265,16 +265,8 @@ class TrellisModel:
         n_rows = X.shape[0]
         paths, opened = np.full((n_rows, k), -1, np.int64), np.empty(n_rows, np.int64)
         costs, logs = np.empty((n_rows, k)), np.empty((n_rows, k))
-        lazy.k_best(
-            X.indptr,
-            X.indices,
-            X.data,
-            *self._search_arguments(centroids),
-            paths,
-            costs,
-            logs,
-            opened,
-        )
+        rows = X.indptr, X.indices, X.data
+        lazy.k_best(*rows, *self._search_arguments(centroids), paths, costs, logs, opened)
         if n_rows and paths.min() < 0:
             raise ValueError(TOO_LARGE)
         return paths, costs, logs, opened
