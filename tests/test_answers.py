@@ -40,6 +40,31 @@ def test_row_predictor_in_threads(data, fitted):
         classify([400], [1.0])
 
 
+@pytest.mark.parametrize("settings", [{}, {"rerank": 5.0}, {"max_classes": 40, "rerank": 5.0}])
+def test_row_predictor_takes_features_in_any_order(settings):
+    X, y = topics()
+    model = TrellisClassifier(5, C=1.0, random_state=0, **settings).fit(X, y)
+    expected, classify = model.predict(X), model.row_predictor()
+    rng = np.random.default_rng(0)
+    for i in range(len(y)):
+        order = rng.permutation(X[i].nnz)
+        features, values = X[i].indices[order], X[i].data[order]
+        assert classify(features, values) == expected[i]
+        twice = np.append(features, features), np.append(values / 4, values * 0.75)
+        assert classify(*twice) == expected[i]  # as in a sparse matrix, repeated ones are added
+
+
+def test_row_predictor_refuses_what_is_no_row(fitted):
+    classify = fitted.row_predictor()
+    for values in ([np.nan], [np.inf], [-np.inf]):
+        with pytest.raises(ValueError, match="values must be finite"):
+            classify([1], values)
+    for indices in ([1.5], [True], [None], ["1"]):
+        with pytest.raises(ValueError, match="indices must be integers"):
+            classify(indices, [1.0])
+    assert classify([], []) == fitted.predict(np.zeros((1, 400)))[0]
+
+
 @pytest.mark.parametrize("kind", ["one", "several"])
 def test_classes_that_are_not_likely_enough(kind):
     X, y = topics()

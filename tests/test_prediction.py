@@ -89,6 +89,41 @@ def test_log_probabilities_are_finite_where_probabilities_are_zero(data):
     assert (model.predict_proba(X * 1e4) == 0).any()
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"rerank": 5.0}, {"decoding": "cubed_hinge"}, {"learner": "perceptron"}],
+    ids=str,
+)
+@pytest.mark.parametrize("n_classes", [2, 30])
+def test_probabilities_of_huge_rows_sum_to_one(data, settings, n_classes):
+    X, y = data
+    model = TrellisClassifier(5, random_state=0, **settings).fit(X, y % n_classes)
+    for scale in (1.0, 1e4, 1e10):
+        log_p = model.predict_log_proba(X * scale)
+        assert np.isfinite(log_p).all()
+        np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1, rtol=1e-9)
+        labels, probabilities = model.predict_top_k(X * scale, 5)
+        np.testing.assert_array_equal(labels[:, 0], model.predict(X * scale))
+        best = np.sort(np.exp(log_p), axis=1)[:, ::-1][:, :5]
+        np.testing.assert_allclose(probabilities, best, rtol=1e-6)
+
+
+@pytest.mark.parametrize("decoding", ["exponential", "squared", "log", "hinge"])
+def test_margins_that_overflow_are_refused_however_they_are_asked_for(data, decoding):
+    X, y = data
+    model = TrellisClassifier.paper(5, decoding=decoding, random_state=0).fit(X, y)
+    huge = np.full((1, X.shape[1]), 3e38, np.float32)
+    row = np.arange(X.shape[1]), huge[0]
+    for ask in (
+        lambda: model.predict(huge),
+        lambda: model.predict_top_k(huge),
+        lambda: model.predict_proba(huge),
+        lambda: model.row_predictor()(*row),
+    ):
+        with pytest.raises(ValueError, match="margins must be finite"):
+            ask()
+
+
 @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "decision_function"])
 def test_a_table_of_probabilities_takes_its_own_memory_once(data, fitted, method):
     rows = sparse.vstack([data[0]] * 200)

@@ -273,3 +273,45 @@ def test_bad_input():
         TrellisTextClassifier(TrellisClassifier.paper(2)).partial_fit(texts, labels)
     with pytest.raises(AttributeError):
         TrellisTextClassifier().partial_fit  # noqa: B018  an SVM is not online
+
+
+class Meanwhile(list):
+    """Texts; as they are read, something happens that another thread might do."""
+
+    def __init__(self, texts, happens):
+        super().__init__(texts)
+        self.happens = happens
+
+    def __iter__(self):
+        self.happens()
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("n_texts", [3, 300])  # few texts go to the kernels without a matrix
+@pytest.mark.parametrize("name", ["predict", "predict_top_k", "predict_proba", "predict_set"])
+def test_a_fit_meanwhile_changes_terms_and_weights_together(name, n_texts):
+    """Terms of the new model with weights of the old would be read behind the ends of arrays."""
+    settings = {"random_state": 0, "C": 1.0}
+    model = TrellisTextClassifier(TrellisClassifier(4, **settings), words=(1, 1))
+    texts, labels = reports(1200)
+    model.fit(texts[:1000], labels[:1000])
+    asked = [texts[k % len(texts)] for k in range(n_texts)]
+    expected = getattr(model, name)(asked)
+    long = [f"{text} z{k}" for k, text in enumerate(texts)]
+    found = getattr(model, name)(Meanwhile(asked, lambda: model.fit(long, labels)))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_fit_that_is_interrupted_leaves_terms_and_weights(monkeypatch):
+    texts, labels = reports(80)
+    model = TrellisTextClassifier(TrellisClassifier(4, random_state=0)).fit(texts, labels)
+    before = dict(vars(model))
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TrellisClassifier, "_fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit([f"{text} now" for text in texts], labels)
+    assert vars(model) == before

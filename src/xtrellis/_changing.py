@@ -34,15 +34,3 @@ def _fitted_names(estimator: Any) -> list[str]:
         for name in vars(estimator)
         if name not in parameters and (name.endswith("_") or name == "_online")
     ]
-
-
-@contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if changing it fails half-way."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise

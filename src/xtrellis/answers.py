@@ -129,17 +129,24 @@ def checked_row(
     def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
         # Copies, since kernels are compiled for arrays that are contiguous and writeable.
         features, data = np.array(indices), np.array(values, np.float32)
-        if features.dtype != index_type:
-            features = features.astype(np.int64)
         if features.ndim != 1 or features.shape != data.shape:
             raise ValueError(
                 f"indices and values must be two lists of one length, "
                 f"got shapes {features.shape} and {data.shape}"
             )
+        if features.dtype != index_type:
+            if features.size and features.dtype.kind not in "iu":
+                raise ValueError(f"indices must be integers, got {features.dtype}")
+            features = features.astype(np.int64)
         # A negative number is a huge one without a sign.
         unsigned = features.view(np.uint32 if features.itemsize == 4 else np.uint64)
         if features.size and np.maximum.reduce(unsigned) >= n_features:
             raise ValueError(f"indices must be from 0 to {n_features - 1}")
+        if not np.isfinite(data).all():
+            raise ValueError("values must be finite numbers that fit float32")
+        if not (features[1:] > features[:-1]).all():  # kernels take ascending ones
+            features, places = np.unique(features, return_inverse=True)
+            data = np.bincount(places, data).astype(np.float32)
         return classify_checked(features.astype(index_type, copy=False), data)
 
     return classify

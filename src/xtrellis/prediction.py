@@ -22,7 +22,7 @@ from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
 from .decoding.calibration import Tempered
-from .decoding.confidence import N_BEST, N_JUDGED, BestPaths, level_off, losses_in_bits
+from .decoding.confidence import N_BEST, N_JUDGED, BestPaths, losses_in_bits
 from .decoding.conformal import Conformal
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
@@ -281,11 +281,11 @@ class TrellisModel:
         """Margins, then costs, then paths."""
         X = self._as_learners_take(X)
         batches = [self.weights.margins(X)] if isinstance(X, SparseRows) else self.margin_batches(X)
-        paths = [
-            shortest_paths(self.trellis, self.loss.edge_costs(self.trellis, margins))
+        found = [
+            shortest_paths(self.trellis, checked_costs(self.trellis, margins, self.loss))
             for margins in batches
         ]
-        return np.concatenate(paths)
+        return np.concatenate(found)
 
     def _as_learners_take(self, X: Any) -> Any:
         """Rows as they are, or as the matrix that learners of scikit-learn take."""
@@ -376,18 +376,9 @@ class TrellisModel:
     def _fill_from_best(self, X: Any, table: Float64Array) -> None:
         """Log-probabilities of all classes: the best by their costs, the others share the rest."""
         assert isinstance(self.calibration, BestPaths)
-        n_best = min(N_BEST, self.n_classes)
-        paths, costs, _ = self.ranked(X, n_best)
-        best, left = self.calibration.probabilities(costs, self.n_classes - n_best)
+        paths, costs, _ = self.ranked(X, min(N_BEST, self.n_classes))
         softmax = normalised(self.loss)
         edge_costs = checked_costs(self.trellis, self.weights.margins(X), softmax)
         every = self.assignment.path_of_class[np.newaxis]
         table[:] = log_probabilities(self.trellis, edge_costs, every)
-        classes = self.assignment.class_of_path[paths]
-        np.put_along_axis(table, classes, -np.inf, axis=1)
-        with np.errstate(divide="ignore"):
-            others = np.logaddexp.reduce(table, axis=1)
-            shift = np.log(left) - np.where(np.isfinite(others), others, 0)
-            table += shift[:, np.newaxis]
-            level_off(table, np.log(best[:, -1]))
-            np.put_along_axis(table, classes, np.log(best), axis=1)
+        self.calibration.complete(table, self.assignment.class_of_path[paths], costs)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._changing import all_or_nothing
+from ._changing import built_aside
 from ._checks import row_weights
 from ._nested import DefaultEstimatorMixin
 from .base import RowClassifier, TrellisPredictor
@@ -74,6 +74,8 @@ class TrellisTextClassifier(
     (np.str_('fruit'), True)
     """
 
+    classifier_: Any
+    features_: TextFeatures
     layout_: dict[str, Any]  # how the command read the training rows: columns, delimiter, header
 
     _saved: ClassVar[dict[str, Any]] = {"classifier_": RowClassifier, "features_": Any}
@@ -154,11 +156,10 @@ class TrellisTextClassifier(
                 weights = row_weights(sample_weight, n_rows)
                 sample_weight = np.append(weights, np.ones(len(labels), np.float32))
             options["may_hold_out"] = np.arange(len(texts)) < n_rows
-        features = self.new_features()
-        classifier: Any = self._new_classifier()
-        rows = features.fit_transform(texts, self.min_df)
-        classifier.fit(rows, y, sample_weight, **options)
-        self.features_, self.classifier_ = features, classifier
+        with built_aside(self, fresh=True) as new:
+            new.features_, new.classifier_ = new.new_features(), new._new_classifier()
+            rows = new.features_.fit_transform(texts, new.min_df)
+            new.classifier_.fit(rows, y, sample_weight, **options)
         return self
 
     def fit_shards(self, shards: Any, *, memory: int = MEMORY) -> Self:
@@ -172,12 +173,12 @@ class TrellisTextClassifier(
         shards = as_shards(shards)
         if shards.features is None:
             raise ValueError(f"{shards.folder}: its rows are not texts; use a TrellisClassifier")
-        classifier: Any = self._new_classifier()
-        if hasattr(classifier, "fit_shards"):
-            classifier.fit_shards(shards, memory=memory)
-        else:
-            classifier.fit(*shards.in_memory())
-        self.features_, self.classifier_ = shards.features, classifier
+        with built_aside(self, fresh=True) as new:
+            new.features_, new.classifier_ = shards.features, new._new_classifier()
+            if hasattr(new.classifier_, "fit_shards"):
+                new.classifier_.fit_shards(shards, memory=memory)
+            else:
+                new.classifier_.fit(*shards.in_memory())
         return self
 
     @available_if(lambda self: hasattr(self._new_classifier(), "partial_fit"))
@@ -189,13 +190,15 @@ class TrellisTextClassifier(
         """
         texts = checked_texts(X)
         check_consistent_length(texts, y)
-        with all_or_nothing(self):
-            if not self.__sklearn_is_fitted__():
-                if self.hash_size is None:
-                    raise ValueError("partial_fit needs hash_size: the terms are not known")
-                self.features_, self.classifier_ = self.new_features(), self._new_classifier()
-            features = self.features_.transform(texts)
-            self.classifier_.partial_fit(features, y, classes, sample_weight)
+        with built_aside(self) as new:
+            if new.__sklearn_is_fitted__():
+                new.classifier_ = copy.copy(new.classifier_)
+            elif new.hash_size is None:
+                raise ValueError("partial_fit needs hash_size: the terms are not known")
+            else:
+                new.features_, new.classifier_ = new.new_features(), new._new_classifier()
+            rows = new.features_.transform(texts)
+            new.classifier_.partial_fit(rows, y, classes, sample_weight)
         return self
 
     def new_features(self) -> TextFeatures:
@@ -213,7 +216,7 @@ class TrellisTextClassifier(
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """Labels, sorted."""
-        return self._fitted().classes_
+        return self._as_fitted().classifier_.classes_
 
     def predict(
         self, X: Any, *, min_probability: float | None = None, otherwise: Any = None
@@ -224,7 +227,8 @@ class TrellisTextClassifier(
         ``otherwise`` instead.
         """
         options: dict[str, Any] = {"min_probability": min_probability, "otherwise": otherwise}
-        return self._fitted().predict(self._rows(X), **options)
+        now = self._as_fitted()
+        return now.classifier_.predict(now._rows(X), **options)
 
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
@@ -233,8 +237,9 @@ class TrellisTextClassifier(
 
         See :meth:`TrellisClassifier.predict_set`.
         """
-        found: list[npt.NDArray[Any]] = self._fitted().predict_set(
-            self.transform(X), coverage, allow_empty=allow_empty
+        now = self._as_fitted()
+        found: list[npt.NDArray[Any]] = now.classifier_.predict_set(
+            now.transform(X), coverage, allow_empty=allow_empty
         )
         return found
 
@@ -251,8 +256,9 @@ class TrellisTextClassifier(
         >>> str(classify("my car"))
         'vehicle'
         """
-        classifier, features = copy.copy(self._fitted()), self.features_
-        classify = classifier._checked_row_predictor()
+        now = self._as_fitted()
+        features = now.features_
+        classify = copy.copy(now.classifier_)._checked_row_predictor()
         features.row("")  # makes the table of terms
 
         def classify_text(text: str) -> Any:
@@ -264,19 +270,23 @@ class TrellisTextClassifier(
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each text, best first, and their probabilities."""
-        return self._fitted().predict_top_k(self._rows(X), k)
+        now = self._as_fitted()
+        return now.classifier_.predict_top_k(now._rows(X), k)
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probabilities of all K classes."""
-        return self._fitted().predict_proba(self.transform(X))
+        now = self._as_fitted()
+        return now.classifier_.predict_proba(now.transform(X))
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Log-probabilities of all K classes."""
-        return self._fitted().predict_log_proba(self.transform(X))
+        now = self._as_fitted()
+        return now.classifier_.predict_log_proba(now.transform(X))
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Decision function of the classifier."""
-        return self._fitted().decision_function(self.transform(X))
+        now = self._as_fitted()
+        return now.classifier_.decision_function(now.transform(X))
 
     def explain(self, text: str, label: Any = None, top: int = 10) -> Explanation:
         """Which terms of a text spoke for and against a class; see TrellisClassifier.explain.
@@ -285,29 +295,36 @@ class TrellisTextClassifier(
         """
         if not isinstance(text, str):
             raise ValueError(f"explain takes one text, got {type(text).__name__}")
-        found = self._fitted().explain(self.transform([text]), label, top)
-        return found.renamed(self.features_.term)
+        now = self._as_fitted()
+        found = now.classifier_.explain(now.transform([text]), label, top)
+        return found.renamed(now.features_.term)
 
     def top_features(self, label: Any, top: int = 10) -> list[tuple[Any, float]]:
         """Terms of the largest weights for a class; see TrellisClassifier.top_features."""
-        found = self._fitted().top_features(label, top)
-        return [(self.features_.term(column), weight) for column, weight in found]
+        now = self._as_fitted()
+        found = now.classifier_.top_features(label, top)
+        return [(now.features_.term(column), weight) for column, weight in found]
 
     def transform(self, X: Any) -> Any:
         """Features of texts, (n_samples, n_features) CSR."""
-        self._fitted()
+        check_is_fitted(self)
         return self.features_.transform(checked_texts(X))
 
     def _rows(self, X: Any) -> Any:
         """Features of texts; of a few, without the cost of making and checking a matrix."""
-        classifier, texts = self._fitted(), checked_texts(X)
-        if len(texts) <= FEW_TEXTS and isinstance(classifier, TrellisPredictor):
+        texts = checked_texts(X)
+        if len(texts) <= FEW_TEXTS and isinstance(self.classifier_, TrellisPredictor):
             return self.features_.rows(texts)
         return self.features_.transform(texts)
 
-    def _fitted(self) -> TrellisPredictor | TrellisEnsemble:
-        check_is_fitted(self)
-        return self.classifier_
+    def _as_fitted(self) -> Self:
+        """The classifier as it is now: terms and weights that belong together.
+
+        Another thread that fits replaces both in one step, which must not come between them.
+        """
+        now = copy.copy(self)
+        check_is_fitted(now)
+        return now
 
     # ------------------------------------------------------------------ smaller, and in a file
 

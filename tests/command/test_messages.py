@@ -55,6 +55,8 @@ WRONG = [
     "train rows.tsv new -C nan",
     "train rows.tsv new --learner arow -C 1",
     "train rows.tsv new --jobs 0",
+    "predict text rows.txt --jobs 0",
+    "evaluate text rows.tsv --jobs 0",
     "train rows.tsv new --min-df 0",
     "train rows.tsv new --min-df 99",
     "train rows.tsv new --hash-size 0",

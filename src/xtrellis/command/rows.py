@@ -81,8 +81,10 @@ class TrainingData:
 
 def load(model: Path, jobs: int, quickly: bool = False) -> Any:
     """Load a model that uses this many threads; ``quickly`` loads only what prediction needs."""
+    from .._checks import check_jobs
     from ..model.model_file import load_model
 
+    check_jobs(jobs)
     if quickly:
         from .quick import load_quickly
 

@@ -62,6 +62,16 @@ class BestPaths:
         total = weights.sum(axis=1) + rest
         return weights / total[:, np.newaxis], rest / total
 
+    def logs(
+        self, costs: Float64Array, n_others: float = np.inf
+    ) -> tuple[Float64Array, Float64Array]:
+        """Logarithms of the same, finite even where a probability is too small for a number."""
+        logs = (costs[:, :1] - costs) / self.temperature
+        with np.errstate(divide="ignore"):  # if there are no others
+            rest = np.log(min(self.rest, n_others)) + logs[:, -1]
+        total = np.logaddexp(np.logaddexp.reduce(logs, axis=1), rest)
+        return logs - total[:, np.newaxis], rest - total
+
     def log_scores(self, costs: Float64Array, n_paths: int) -> Float64Array:
         """Log-probabilities of the five best paths, carried on by the costs of those behind them.
 
@@ -81,17 +91,39 @@ class BestPaths:
         """
         n_best = min(N_BEST, n_paths)
         with np.errstate(divide="ignore"):
-            best, left = self.probabilities(costs[:, :n_best], n_paths - n_best)
+            best, left = self.logs(costs[:, :n_best], n_paths - n_best)
             if logs.shape[1] == n_best:
-                return np.log(best)
-            mass = np.logaddexp.reduce(logs[:, n_best:], axis=1)
+                return best
+            # Logs may be so large that a sum with them is one of them: the largest is taken off.
+            top = logs[:, n_best:].max(axis=1)
+            others = logs[:, n_best:] - top[:, np.newaxis]
+            mass = np.logaddexp.reduce(others, axis=1)
             if logs.shape[1] < n_paths:
-                mass = np.maximum(mass, np.log(np.maximum(1 - np.exp(logs[:, :n_best]).sum(1), 0)))
-            others = logs[:, n_best:] + (np.log(left) - mass)[:, np.newaxis]
-            unlisted = np.maximum(left - np.exp(others).sum(axis=1), 0)
-            room = np.maximum((n_paths - logs.shape[1]) * best[:, -1] - unlisted, 0)
-            level_off(others, np.log(best[:, -1]), room)
-            return np.concatenate([np.log(best), others], axis=1)
+                beyond = np.log(np.maximum(1 - np.exp(logs[:, :n_best]).sum(1), 0))
+                mass = np.maximum(mass, beyond - top)
+            others += (left - mass)[:, np.newaxis]
+            highest = best[:, -1:]
+            unlisted = np.exp(left - best[:, -1]) - np.exp(others - highest).sum(axis=1)
+            room = np.maximum(n_paths - logs.shape[1] - np.maximum(unlisted, 0), 0)
+            level_off(others, best[:, -1], room)
+            return np.concatenate([best, others], axis=1)
+
+    def complete(
+        self, table: Float64Array, best: npt.NDArray[np.int64], costs: Float64Array
+    ) -> None:
+        """Turn logs of products of softmaxes of all classes into log-probabilities, in place.
+
+        ``best`` are the five best classes, and ``costs`` theirs; the others share what these leave.
+        """
+        named, left = self.logs(costs, table.shape[1] - best.shape[1])
+        np.put_along_axis(table, best, -np.inf, axis=1)
+        with np.errstate(divide="ignore"):
+            top = table.max(axis=1, keepdims=True)  # taken off as above
+            table -= np.where(np.isfinite(top), top, 0)
+            others = np.logaddexp.reduce(table, axis=1)
+            table += (left - np.where(np.isfinite(others), others, 0))[:, np.newaxis]
+            level_off(table, named[:, -1])
+        np.put_along_axis(table, best, named, axis=1)
 
 
 def level_off(
@@ -100,15 +132,15 @@ def level_off(
     """Cut log-probabilities at the highest allowed in each row; others take what is cut off.
 
     Each takes in proportion to its room below the highest; those of -inf have none, and paths that
-    are not listed have ``room_beyond``.
+    are not listed have ``room_beyond``, in units of the highest.
     """
     for i in np.flatnonzero((log_p > highest[:, np.newaxis]).any(axis=1)):
-        p, most = np.exp(log_p[i]), np.exp(highest[i])
-        room = np.where(p > 0, np.maximum(most - p, 0), 0)
-        cut_off = np.maximum(p - most, 0).sum()
+        p = np.exp(log_p[i] - highest[i])  # in units of the highest, which may be next to nothing
+        room = np.where(np.isfinite(log_p[i]), np.maximum(1 - p, 0), 0)
+        cut_off = np.maximum(p - 1, 0).sum()
         total = room.sum() + (0.0 if room_beyond is None else room_beyond[i])
-        p = np.minimum(p, most) + room * min(1.0, cut_off / max(total, _LEAST))
-        log_p[i] = np.log(p)
+        p = np.minimum(p, 1) + room * min(1.0, cut_off / max(total, _LEAST))
+        log_p[i] = np.log(p) + highest[i]
 
 
 def fit_best_paths(

@@ -142,7 +142,7 @@ class Loss:
     """
 
     name: str
-    function: Function
+    function: Function = field(repr=False)
     difference: Function | None = field(default=None, repr=False)
 
     def __call__(self, z: npt.ArrayLike) -> FloatArray:

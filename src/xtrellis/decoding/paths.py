@@ -235,7 +235,10 @@ def checked_margins(trellis: Trellis, margins: npt.ArrayLike) -> FloatArray:
         )
     if not np.isfinite(array).all():
         row, edge = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"margins must be finite, got margins[{row}, {edge}] = {array[row, edge]}")
+        raise ValueError(
+            f"margins must be finite, got margins[{row}, {edge}] = {array[row, edge]}; "
+            "scale the rows down"
+        )
     return np.ascontiguousarray(array)
 
 
