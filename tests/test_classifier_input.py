@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 from samples import topics
 from xtrellis import LTLSClassifier, TrellisClassifier
-from xtrellis.fitting import in_units_of_rows
+from xtrellis.choosing import in_units_of_rows
 from xtrellis.learning import Arow, LinearSVM
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import IntArray
+from ._arrays import Float32Array, IntArray
 from .graph.assignment import (
     PathAssignment,
     given_assignment,
@@ -70,6 +70,25 @@ def assign_paths(
     return similarity_assignment(
         trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order, n_classes
     )
+
+
+def in_units_of_rows(
+    estimator: TrellisClassifier,
+    learner: Learner,
+    squares: npt.NDArray[Any],
+    sample_weight: Float32Array,
+) -> Learner:
+    """The learner for rows of these squared lengths: an SVM whose C is ours measures in theirs.
+
+    The unit is the root mean square of the lengths above 0, rounded to a power of 2, by which
+    numbers are divided without error. It is 1 for rows of length 1.
+    """
+    some = squares > 0
+    ours = estimator.C == "auto" and isinstance(estimator.learner, str)
+    if not ours or not isinstance(learner, LinearSVM) or not some.any():
+        return learner
+    square = np.average(squares[some].astype(np.float64), weights=sample_weight[some])
+    return replace(learner, unit=float(2.0 ** np.round(np.log2(square) / 2)))
 
 
 @dataclass(frozen=True, eq=False)

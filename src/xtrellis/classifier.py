@@ -66,7 +66,8 @@ class TrellisClassifier(growing.GrowingMixin, ShardsMixin, TrellisPredictor):
     C : float or "auto", default="auto"
         Inverse regularisation strength; only used by ``learner="svm"``. "auto" tries 0.3, 1, 3, 10
         and 30, and takes the most accurate on held-out rows among those whose log loss there is
-        close to the least; with fewer than 100 held-out rows it means 1. The parameters of other
+        close to the least; with fewer than 100 held-out rows it means 1. These values are relative
+        to the length of a typical row, while a number is taken as it is. The parameters of other
         learners are their own: ``learner=Arow(r=0.1)``.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.

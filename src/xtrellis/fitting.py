@@ -34,7 +34,7 @@ from ._checks import (
     weighted,
 )
 from ._progress import training_progress
-from .choosing import Choice, Engine, assign_paths, choose_settings
+from .choosing import Choice, Engine, assign_paths, choose_settings, in_units_of_rows
 from .decoding.losses import get_loss
 from .graph.trellis import Trellis
 from .held_out import (
@@ -49,7 +49,7 @@ from .held_out import (
     stored,
     uncalibrated,
 )
-from .learning.learners import Learner, LinearSVM, SklearnLearner, get_learner
+from .learning.learners import Learner, SklearnLearner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
 from .learning.training import History, Report, ResidentBlocks, run_epochs
 from .model.packed_arrays import Counts
@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 
 SAMPLE = 2_000  # training rows that the training error is measured on
 HELD_OUT_SAMPLE = 5_000  # held-out rows, at most, that losses and thresholds are fitted on
-ENOUGH_JUDGED = 2_000  # with fewer held-out rows, others are held out as well, in turn
+ENOUGH_JUDGED = 2_000  # with fewer held-out rows, others are held out as well, in turn,
+MOST_FOLDS = 5  # so often at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,25 +226,6 @@ def learner_of(estimator: TrellisClassifier) -> Learner:
     return get_learner(estimator.learner, C)
 
 
-def in_units_of_rows(
-    estimator: TrellisClassifier,
-    learner: Learner,
-    squares: npt.NDArray[Any],
-    sample_weight: Float32Array,
-) -> Learner:
-    """The learner for rows of these squared lengths: an SVM whose C is ours measures in theirs.
-
-    The unit is the root mean square of the lengths above 0, rounded to a power of 2, by which
-    numbers are divided without error. It is 1 for rows of length 1.
-    """
-    some = squares > 0
-    ours = estimator.C == "auto" and isinstance(estimator.learner, str)
-    if not ours or not isinstance(learner, LinearSVM) or not some.any():
-        return learner
-    square = np.average(squares[some].astype(np.float64), weights=sample_weight[some])
-    return replace(learner, unit=float(2.0 ** np.round(np.log2(square) / 2)))
-
-
 # ---------------------------------------------------------------------- training
 
 
@@ -326,7 +308,7 @@ def _more_folds(
     share = engine.estimator.calibration
     n_judged, held_out = len(folds[0].sample.y_encoded), folds[0].held_out
     may_hold_out = np.ones_like(held_out) if data.may_hold_out is None else data.may_hold_out
-    for _ in range(int(1 / share) - 1):
+    for _ in range(min(int(1 / share), MOST_FOLDS) - 1):
         if n_judged >= ENOUGH_JUDGED:
             return
         may_hold_out = may_hold_out & ~held_out
