@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -139,14 +138,15 @@ def checked_row(
             if features.size and features.dtype.kind not in "iu":
                 raise ValueError(f"indices must be integers, got {features.dtype}")
             features = features.astype(np.int64)
-        # The sum of squares is quicker to compute than which values are finite, but may overflow.
-        if not isfinite(data.dot(data)) and not np.isfinite(data).all():
+        # A negative number is a huge one without a sign.
+        unsigned = features.view(np.uint32 if features.itemsize == 4 else np.uint64)
+        if features.size and np.maximum.reduce(unsigned) >= n_features:
+            raise ValueError(f"indices must be from 0 to {n_features - 1}")
+        if not np.isfinite(data).all():
             raise ValueError("values must be finite numbers that fit float32")
         if not (features[1:] > features[:-1]).all():  # kernels take ascending ones
             features, places = np.unique(features, return_inverse=True)
             data = np.bincount(places, data).astype(np.float32)
-        if features.size and (features[0] < 0 or features[-1] >= n_features):
-            raise ValueError(f"indices must be from 0 to {n_features - 1}")
         return classify_checked(features.astype(index_type, copy=False), data)
 
     return classify
