@@ -26,6 +26,7 @@ N_BEST = 5
 N_JUDGED = 20  # best paths whose probabilities a log loss looks at
 _PRIOR = 5.0  # rows that speak for T = 1 and R = 10, so that few rows cannot mislead
 _LEAST = 1e-12
+_TABLE = 2**14  # probabilities that are levelled off at once
 
 
 @dataclass(frozen=True)
@@ -134,13 +135,17 @@ def level_off(
     Each takes in proportion to its room below the highest; those of -inf have none, and paths that
     are not listed have ``room_beyond``, in units of the highest.
     """
-    for i in np.flatnonzero((log_p > highest[:, np.newaxis]).any(axis=1)):
-        p = np.exp(log_p[i] - highest[i])  # in units of the highest, which may be next to nothing
+    above = np.flatnonzero((log_p > highest[:, np.newaxis]).any(axis=1))
+    n_rows = max(1, _TABLE // log_p.shape[1])
+    for start in range(0, len(above), n_rows):
+        i = above[start : start + n_rows]
+        top = highest[i, np.newaxis]
+        p = np.exp(log_p[i] - top)  # in units of the highest, which may be next to nothing
         room = np.where(np.isfinite(log_p[i]), np.maximum(1 - p, 0), 0)
-        cut_off = np.maximum(p - 1, 0).sum()
-        total = room.sum() + (0.0 if room_beyond is None else room_beyond[i])
-        p = np.minimum(p, 1) + room * min(1.0, cut_off / max(total, _LEAST))
-        log_p[i] = np.log(p) + highest[i]
+        cut_off = np.maximum(p - 1, 0).sum(axis=1)
+        total = room.sum(axis=1) + (0.0 if room_beyond is None else room_beyond[i])
+        share = np.minimum(1.0, cut_off / np.maximum(total, _LEAST))
+        log_p[i] = np.log(np.minimum(p, 1) + room * share[:, np.newaxis]) + top
 
 
 def fit_best_paths(
