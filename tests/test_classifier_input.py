@@ -195,6 +195,8 @@ def test_the_unit_is_the_length_of_a_typical_row():
         (TrellisClassifier(learner=learner), 1.0),
     ):
         assert in_units_of_rows(estimator, learner, squares, weights).unit == expected
+    tiny = in_units_of_rows(TrellisClassifier(), learner, squares * 1e-60, weights)
+    assert np.isfinite(np.float32(30 / tiny.unit**2))
     none = in_units_of_rows(TrellisClassifier(), learner, np.zeros(4), weights)
     assert none == learner
 
