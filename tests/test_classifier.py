@@ -197,7 +197,7 @@ def test_threads_that_predict_while_another_fits_see_one_model_or_the_other():
     threads = [threading.Thread(target=predict, args=(X,)) for X, _ in (small, large) * 2]
     for thread in threads:
         thread.start()
-    for _ in range(10):
+    for _ in range(5):
         for X, y in (large, small):
             model.fit(X, y)
             model.prune(threshold=0.0, bits=32)

@@ -124,7 +124,9 @@ def checked_row(
     classify_checked: Callable[[npt.NDArray[Any], Float32Array], Any], n_features: int
 ) -> Callable[[npt.ArrayLike, npt.ArrayLike], Any]:
     """Function that checks the features and values of one row before it is classified."""
-    index_type: Any = np.int32 if n_features <= 2**31 else np.int64
+    from .kernels.row_checks import NOT_FINITE, OUT_OF_RANGE, SOUND, row_fault
+
+    index_type = np.dtype(np.int32 if n_features <= 2**31 else np.int64)
 
     def classify(indices: npt.ArrayLike, values: npt.ArrayLike) -> Any:
         # Copies, since kernels are compiled for arrays that are contiguous and writeable.
@@ -138,13 +140,12 @@ def checked_row(
             if features.size and features.dtype.kind not in "iu":
                 raise ValueError(f"indices must be integers, got {features.dtype}")
             features = features.astype(np.int64)
-        # A negative number is a huge one without a sign.
-        unsigned = features.view(np.uint32 if features.itemsize == 4 else np.uint64)
-        if features.size and np.maximum.reduce(unsigned) >= n_features:
-            raise ValueError(f"indices must be from 0 to {n_features - 1}")
-        if not np.isfinite(data).all():
-            raise ValueError("values must be finite numbers that fit float32")
-        if not (features[1:] > features[:-1]).all():  # kernels take ascending ones
+        fault = row_fault(features, data, n_features)
+        if fault != SOUND:
+            if fault == OUT_OF_RANGE:
+                raise ValueError(f"indices must be from 0 to {n_features - 1}")
+            if fault == NOT_FINITE:
+                raise ValueError("values must be finite numbers that fit float32")
             features, places = np.unique(features, return_inverse=True)
             data = np.bincount(places, data).astype(np.float32)
         return classify_checked(features.astype(index_type, copy=False), data)

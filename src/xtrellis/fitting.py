@@ -303,7 +303,7 @@ def _more_folds(
 ) -> Iterator[Fold]:
     """Further rows, held out in turn, until there are enough to be sure of what they say."""
     engine, data = choice.engine, choice.engine.data
-    if not folds or engine.estimator.training != "local":
+    if not folds or engine.estimator.training != "local" or not engine.learner.is_quick:
         return
     share = engine.estimator.calibration
     n_judged, held_out = len(folds[0].sample.y_encoded), folds[0].held_out

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -38,6 +38,12 @@ from .model.weights import EdgeWeights
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
 TOO_LARGE = "margins must be finite: the weights or the rows are too large"
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
+
+
+@lru_cache
+def _bounds(length: int) -> IntArray:
+    """Where the one row of a matrix begins and ends; making it takes longer than looking it up."""
+    return np.array([0, length])
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,14 +167,19 @@ class TrellisModel:
         if not self.is_lazy or self.assignment.n_free:
             return lambda features, values: find(SparseRows.one(features, values, shape))[0]
         from .kernels import lazy
+        from .kernels._jit import for_types_of
 
         arguments = self._search_arguments(self.centroids)
         none, unused = np.full((1, 1), -1, np.int64), (np.empty((1, 1)), np.empty(1, np.int64))
+        compiled: dict[Any, Callable[..., Any]] = {}  # for features of a type
 
         def search(features: npt.NDArray[Any], values: Float32Array) -> int:
-            row = np.array([0, len(features)]), features, values
             found, costs = none.copy(), np.empty((1, 1))
-            lazy.k_best(*row, *arguments, found, costs, *unused)
+            row = _bounds(len(features)), features, values
+            everything = *row, *arguments, found, costs, *unused
+            if features.dtype not in compiled:
+                compiled[features.dtype] = for_types_of(lazy.k_best, *everything)
+            compiled[features.dtype](*everything)
             path = found.item()
             if path < 0:
                 raise ValueError(TOO_LARGE)

@@ -1,4 +1,8 @@
-"""The command, as people run it: in a real process, and in pipes."""
+"""The command, as people run it: in a real process, and in pipes.
+
+Where only what it says and writes matters, it runs in the test's own process, as ``command``: a
+process of its own takes seconds to start.
+"""
 
 import json
 import os
@@ -10,6 +14,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from samples import reports, topics
+from terminal import run as command
 from xtrellis import TrellisTextClassifier, load_model
 from xtrellis.command.train import _validation_share
 
@@ -126,8 +131,8 @@ def test_pipes_in_and_out(folder):
 
 def test_reader_that_has_had_enough(folder):
     lines = "severe burn\n" * 200_000
-    command = f"{' '.join(COMMAND)} predict {folder / 'model'} | head -n 1"
-    done = subprocess.run(["sh", "-c", command], input=lines, capture_output=True, text=True)
+    line = f"{' '.join(COMMAND)} predict {folder / 'model'} | head -n 1"
+    done = subprocess.run(["sh", "-c", line], input=lines, capture_output=True, text=True)
     assert done.stdout == "burn\n"
     assert done.stderr == ""
 
@@ -160,15 +165,15 @@ def test_train_from_standard_input_prune_and_evaluate(folder):
 
 
 def test_prune_and_inspect(folder):
-    _, err = run("prune", folder / "model", folder / "test.tsv", folder / "small")
+    _, err = command("prune", folder / "model", folder / "test.tsv", folder / "small")
     assert "removed" in err
     assert (folder / "small").stat().st_size < (folder / "model").stat().st_size
-    out, _ = run("inspect", folder / "small", "--json")
+    out, _ = command("inspect", folder / "small", "--json")
     facts = json.loads(out)
     assert facts["estimator"] == "TrellisTextClassifier"
     assert facts["classes"] == 10
     assert facts["pruned_at"] > 0
-    assert "slice width" in run("inspect", folder / "model")[0]
+    assert "slice width" in command("inspect", folder / "model")[0]
 
 
 @pytest.mark.parametrize(
@@ -181,43 +186,45 @@ def test_few_rows_are_no_measure_of_a_small_drop(max_drop, n_rows, expected):
 
 def test_several_trellises(folder, tmp_path):
     common = "train", folder / "train.tsv", tmp_path / "three", "--width", "4", "--trellises"
-    _, err = run(*common, "3", "--prune", "0.01")
+    _, err = command(*common, "3", "--prune", "0.01")
     assert "3 trellises, b = 4" in err
     model = load_model(tmp_path / "three")
     assert len(model.classifier_.estimators_) == 3
     texts = (folder / "test.txt").read_text().splitlines()
-    out, _ = run("predict", tmp_path / "three", folder / "test.txt")
+    out, _ = command("predict", tmp_path / "three", folder / "test.txt")
     assert out.splitlines() == model.predict(texts).tolist()
-    out, _ = run("predict", tmp_path / "three", folder / "test.txt", "-k", 2, "--json")
+    out, _ = command("predict", tmp_path / "three", folder / "test.txt", "-k", 2, "--json")
     assert json.loads(out.splitlines()[0])["labels"] == model.predict_top_k(texts, 2)[0][0].tolist()
-    out, _ = run("evaluate", tmp_path / "three", folder / "test.tsv", "--json")
+    out, _ = command("evaluate", tmp_path / "three", folder / "test.tsv", "--json")
     assert json.loads(out)["accuracy"] > 0.9
-    _, err = run("prune", tmp_path / "three", folder / "test.tsv", tmp_path / "small")
+    _, err = command("prune", tmp_path / "three", folder / "test.tsv", tmp_path / "small")
     assert "removed: " in err
-    facts = json.loads(run("inspect", tmp_path / "small", "--json")[0])
+    facts = json.loads(command("inspect", tmp_path / "small", "--json")[0])
     assert (facts["trellises"], facts["slice_width"], facts["classes"]) == (3, 4, 10)
     members = load_model(tmp_path / "small").classifier_.estimators_
     assert facts["weights"] == sum(member.weights_.n_nonzero for member in members)
     assert facts["edges"] == sum(member.trellis_.n_edges for member in members)
     assert len(facts["temperature"]) == 3
-    assert "trellises" in run("inspect", tmp_path / "small")[0]
-    assert "--trellises" in run(*common, "0", code=2)[1]
+    assert "trellises" in command("inspect", tmp_path / "small")[0]
+    assert "--trellises" in command(*common, "0", code=2)[1]
 
 
 def test_svmlight_from_training_to_prediction(tmp_path):
     X, y = topics()
     dump_svmlight_file(X[:700], y[:700], str(tmp_path / "train.svm"), zero_based=False)
     dump_svmlight_file(X[700:], y[700:], str(tmp_path / "test.svm"), zero_based=False)
-    _, err = run(
+    _, err = command(
         *("train", tmp_path / "train.svm", tmp_path / "model"),
         *("--valid", tmp_path / "test.svm", "--training", "paper", "--width", "5"),
     )
     assert "accuracy on" in err
-    out, _ = run("predict", tmp_path / "model", tmp_path / "test.svm", "-o", tmp_path / "labels")
+    out, _ = command(
+        "predict", tmp_path / "model", tmp_path / "test.svm", "-o", tmp_path / "labels"
+    )
     assert out == ""
     found = np.array((tmp_path / "labels").read_text().split(), int)
     assert (found == y[700:]).mean() > 0.7
-    _, err = run("predict", tmp_path / "model", tmp_path / "train.svm", "-f", "tsv", code=1)
+    _, err = command("predict", tmp_path / "model", tmp_path / "train.svm", "-f", "tsv", code=1)
     assert "error: " in err
 
 
@@ -227,12 +234,12 @@ def test_labels_of_another_type_and_unknown_ones(folder, tmp_path):
     TrellisTextClassifier().fit(texts, numbers).save(tmp_path / "model")
     lines = [f"{a}\t{b}\n" for a, b in zip(numbers, texts, strict=True)]
     (tmp_path / "rows.tsv").write_text("".join(lines))
-    facts = json.loads(run("evaluate", tmp_path / "model", tmp_path / "rows.tsv", "--json")[0])
+    facts = json.loads(command("evaluate", tmp_path / "model", tmp_path / "rows.tsv", "--json")[0])
     assert facts["accuracy"] > 0.95
-    _, err = run("evaluate", tmp_path / "model", folder / "test.tsv", code=1)
+    _, err = command("evaluate", tmp_path / "model", folder / "test.tsv", code=1)
     assert "has another type than the model's" in err
     (tmp_path / "valid.tsv").write_text((folder / "test.tsv").read_text() + "unseen\ta text\n")
-    _, err = run(
+    _, err = command(
         *("train", folder / "train.tsv", tmp_path / "pruned", "--width", "4"),
         *("--valid", tmp_path / "valid.tsv", "--prune", "0.01"),
     )
@@ -243,17 +250,17 @@ def test_descriptions_of_classes(folder, tmp_path):
     names = tmp_path / "names.txt"
     names.write_text("drowning\tnear drowning\ndrowning\tdrowned in water\nburn\tburns\n")
     model = tmp_path / "model"
-    _, err = run("train", folder / "train.tsv", model, "--width", "4", "--class-texts", names)
+    _, err = command("train", folder / "train.tsv", model, "--width", "4", "--class-texts", names)
     assert "300 rows, 11 classes" in err
-    assert run("predict", model, stdin=b"drowned in water\n")[0] == "drowning\n"
+    assert command("predict", model, stdin=b"drowned in water\n")[0] == "drowning\n"
     svmlight = tmp_path / "rows.svm"
     svmlight.write_text("1 1:1\n2 2:1\n")
-    _, err = run("train", svmlight, model, "--class-texts", names, code=1)
+    _, err = command("train", svmlight, model, "--class-texts", names, code=1)
     assert "--class-texts needs texts to train on" in err
     names.write_text("burn\t \n")
-    _, err = run("train", folder / "train.tsv", model, "--class-texts", names, code=1)
+    _, err = command("train", folder / "train.tsv", model, "--class-texts", names, code=1)
     assert f"{names}: the text of the class 'burn' is empty" in err
-    _, err = run("train", folder / "train.tsv", names, "--class-texts", names, code=1)
+    _, err = command("train", folder / "train.tsv", names, "--class-texts", names, code=1)
     assert names.read_text() == "burn\t \n"
 
 
@@ -264,16 +271,16 @@ def test_the_layout_is_remembered(folder, tmp_path):
     table.write_text("\n".join(["report;more;kind", *lines]) + "\n")
     model = tmp_path / "model"
     columns = "--delimiter", ";", "--text-column", "report", "--label-column", "kind"
-    run("train", table, model, "--width", "4", "-C", "1", *columns)
-    expected = run("predict", model, folder / "train.tsv", "--format", "tsv")[0]
-    assert run("predict", model, table)[0] == expected
-    assert run("predict", model, stdin=table.read_bytes())[0] == expected
-    assert json.loads(run("evaluate", model, table, "--json")[0])["accuracy"] > 0.9
-    assert "delimiter ';'" in run("inspect", model)[0]
+    command("train", table, model, "--width", "4", "-C", "1", *columns)
+    expected = command("predict", model, folder / "train.tsv", "--format", "tsv")[0]
+    assert command("predict", model, table)[0] == expected
+    assert command("predict", model, stdin=table.read_bytes())[0] == expected
+    assert json.loads(command("evaluate", model, table, "--json")[0])["accuracy"] > 0.9
+    assert "delimiter ';'" in command("inspect", model)[0]
 
 
 def test_widths(folder):
-    out, _ = run(
+    out, _ = command(
         *("widths", folder / "train.tsv", "--widths", "2,4,8", "--training", "paper"),
         *("--plot", folder / "widths.png"),
     )
@@ -281,10 +288,10 @@ def test_widths(folder):
     assert [line.split()[0] for line in lines] == ["b", "2", "4", "8"]
     assert sum("<- by bound" in line for line in lines) == 1
     assert (folder / "widths.png").read_bytes().startswith(b"\x89PNG")
-    hashed, _ = run("widths", folder / "train.tsv", "--widths", "2,4,8", "--hash-size", "64")
+    hashed, _ = command("widths", folder / "train.tsv", "--widths", "2,4,8", "--hash-size", "64")
     assert [line.split()[0] for line in hashed.splitlines()] == ["b", "2", "4", "8"]
-    assert hashed != run("widths", folder / "train.tsv", "--widths", "2,4,8")[0]
-    _, err = run("widths", folder / "train.tsv", "--words", "0", code=2)
+    assert hashed != command("widths", folder / "train.tsv", "--widths", "2,4,8")[0]
+    _, err = command("widths", folder / "train.tsv", "--words", "0", code=2)
     assert "no terms are left" in err
 
 
@@ -297,7 +304,7 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
     assert err.count("\n") == 1
     assert "bad.tsv:2: no tab" in err
     assert not (tmp_path / "model").exists()
-    _, err = run("train", folder / "train.tsv", folder / "train.tsv", code=1)
+    _, err = command("train", folder / "train.tsv", folder / "train.tsv", code=1)
     assert "this is the same file as" in err
     cut = (folder / "model").read_bytes()[:-100]
     (tmp_path / "cut").write_bytes(cut)
@@ -314,11 +321,11 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         (("predict", folder / "model", folder / "train.tsv"), "pass --format tsv to drop them"),
     ]
     for arguments, message in cases:
-        _, err = run(*arguments, code=1)
+        _, err = command(*arguments, code=1)
         assert err.startswith("error: ")
         assert message in err
         assert err.count("\n") == 1
-    _, err = run("train", folder / "train.tsv", tmp_path / "model", "--width", "x", code=2)
+    _, err = command("train", folder / "train.tsv", tmp_path / "model", "--width", "x", code=2)
     assert "--width must be a number or auto" in err
     for options, message in (
         (("--training", "paper", "--learner", "svm"), "paper uses --learner arow, not --learner"),
@@ -328,7 +335,7 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         (("--words", "2-1"), "--words must be a range such as 1-2, or 0; got '2-1'"),
         (("--words", "0"), "--words and --characters are both 0: no terms are left"),
     ):
-        _, err = run("train", folder / "train.tsv", tmp_path / "model", *options, code=2)
+        _, err = command("train", folder / "train.tsv", tmp_path / "model", *options, code=2)
         assert message in " ".join(err.split())
 
 

@@ -26,9 +26,9 @@ from xtrellis.data.downloads import DownloadError
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """A folder with a small set; results and cache go elsewhere, and few peers run."""
-    X, y = topics()
-    dump_svmlight_file(X[:700], y[:700], str(tmp_path / "train.svm"), zero_based=False)
-    dump_svmlight_file(X[700:], y[700:], str(tmp_path / "test.svm"), zero_based=False)
+    X, y = topics(n_classes=12, n_rows=500)
+    dump_svmlight_file(X[:400], y[:400], str(tmp_path / "train.svm"), zero_based=False)
+    dump_svmlight_file(X[400:], y[400:], str(tmp_path / "test.svm"), zero_based=False)
     for module in (trials, output):
         monkeypatch.setattr(module, "RESULTS", tmp_path / "results")
     for module in (trials, trade_off):
@@ -121,8 +121,8 @@ def test_intervals_are_students():
 
 def test_sets_by_name_and_folder(small, tmp_path):
     data = sets.load_set(small)
-    assert data.X.shape[0] == 700
-    assert data.n_classes == 30
+    assert data.X.shape[0] == 400
+    assert data.n_classes == 12
     folder = sets.write_folder(data, tmp_path / "peers")
     assert sorted(path.name for path in folder.iterdir()) == [
         "labels.npz", "test.npz", "train.npz",

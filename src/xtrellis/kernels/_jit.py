@@ -88,6 +88,17 @@ def part(function: Callable | None = None, *, fastmath: bool | set[str] = EXACT)
     return register_jitable(nogil=True, error_model="numpy", fastmath=fastmath)(function)
 
 
+def for_types_of(function: Callable, *arguments: object) -> Callable:
+    """A kernel's compiled code for arguments of the same types as these.
+
+    It is called without a look at the types, which takes longer than to classify a short row: they
+    must be the same in every call.
+    """
+    if numba.config.DISABLE_JIT:
+        return function
+    return function.compile(tuple(numba.typeof(each) for each in arguments))
+
+
 # ---------------------------------------------------------------------- where compiled code is kept
 
 

@@ -33,6 +33,7 @@ class Arow(Learner):
 
     epochs = 5
     online = True
+    is_quick = True
     bytes_per_weight = 8
 
     def __post_init__(self) -> None:

@@ -81,6 +81,8 @@ class Learner(BaseEstimator, ABC):
         Whether ``step`` may be given new rows at any time, as in ``partial_fit``.
     merges_rows : bool
         Whether n equal rows and one row that counts n times are the same to it.
+    is_quick : bool
+        Whether it may train several times, each time without other rows, where few are held out.
     bytes_per_weight, bytes_per_row : int
         Memory of the state for each weight, and for each row of each edge.
 
@@ -114,6 +116,7 @@ class Learner(BaseEstimator, ABC):
     epochs: int = 10
     online: bool = False
     merges_rows: bool = False
+    is_quick: bool = False
     bytes_per_weight: int = 8
     bytes_per_row: int = 0
 

@@ -32,6 +32,7 @@ class AveragedPerceptron(Learner):
 
     epochs = 5
     online = True
+    is_quick = True
     bytes_per_weight = 12
 
     def start(self, block: Block) -> _PerceptronState:

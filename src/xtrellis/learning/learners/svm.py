@@ -76,6 +76,7 @@ class LinearSVM(Learner):
 
     epochs = 35
     merges_rows = True
+    is_quick = True
     bytes_per_weight = 4
     bytes_per_row = 4
     newton_rounds = NEWTON_ROUNDS
