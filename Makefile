@@ -22,7 +22,7 @@ demo: $(BASE_STAMP)
 	$(VENV)/bin/xtrellis demo
 
 test: $(DEV_STAMP)
-	$(RUN) -m pytest -n auto
+	$(RUN) -m pytest -n auto --dist worksteal
 
 lint: $(DEV_STAMP)
 	$(VENV)/bin/ruff check .
