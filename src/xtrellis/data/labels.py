@@ -64,5 +64,6 @@ def unlikely_labels(y: Any, texts: Sequence[str] | None = None) -> str | None:
             f"{check}"
         )
     if texts is not None and n_classes > (n_texts := len(set(texts))):
-        return f"{n_classes:,} classes, but only {n_texts:,} different texts; {check}"
+        texts_are = "text" if n_texts == 1 else "different texts"
+        return f"{n_classes:,} classes, but only {n_texts:,} {texts_are}; {check}"
     return None

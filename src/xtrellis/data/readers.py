@@ -289,8 +289,8 @@ def labelled_texts(
 def _check_labelled(stream: Stream, format: Format, columns: Columns) -> None:
     if columns.label is not None and format == "lines" and stream.head():
         raise stream.error(
-            "these lines have no labels; write label<TAB>text on each line, or pass the format if "
-            "it is another one"
+            "these lines have no labels; write label<TAB>text on each line, or, if they are in "
+            "another format, pass it, such as format='csv'"
         )
 
 
