@@ -8,7 +8,7 @@ from scipy import sparse
 
 from xtrellis import TrellisClassifier, choosing, fitting, held_out
 from xtrellis.choosing import assign_paths
-from xtrellis.held_out import Judged
+from xtrellis.judging import Judged
 
 
 @pytest.fixture(scope="module")

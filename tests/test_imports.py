@@ -19,6 +19,7 @@ ORDER = [
     {"fitting", "growing", "_online_method"},
     {"choosing"},
     {"held_out", "resuming"},
+    {"judging"},
     {"base"},
     {"answers", "prunable"},
     {"explanation", "votes", "sets"},
@@ -35,6 +36,7 @@ BESIDE = {"__init__", "__main__", "command", "serving", "plots", "data"}
 ALLOWED = {
     ("selection.widths", "classifier"): "the estimator to try, unless one is given",
     ("selection.widths", "fitting"): "it trains a model for every width",
+    ("selection.widths", "judging"): "and judges them by their log loss",
 }
 
 

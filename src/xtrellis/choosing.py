@@ -21,6 +21,7 @@ from .graph.assignment import (
 from .graph.similarity import Order
 from .graph.trellis import Trellis
 from .held_out import calibrated, floor_of, uncalibrated
+from .judging import Judged, losses_of
 from .learning.learners import Learner, LinearSVM
 from .learning.rows import TrainingRows, hold_out_rows, prepare_rows
 from .learning.training import Report, TrainedEdges, train_before, train_edges
@@ -40,7 +41,6 @@ from .selection.settings import (
     deviation,
     is_dominated,
     is_worth_it,
-    trial_of,
 )
 
 if TYPE_CHECKING:
@@ -340,8 +340,8 @@ def _climb(contest: Contest) -> None:
 def _widen(contest: Contest, engine: Engine) -> None:
     """Take wider slices where held-out rows clearly gain.
 
-    Four times the width is tried even if twice the width was not worth it, unless the log loss
-    rose.
+    Four times the width is tried even if twice the width was not worth it, but only if it was more
+    accurate and its log loss no higher.
     """
     for width in engine.wider:
         narrow = contest.best
@@ -351,7 +351,7 @@ def _widen(contest: Contest, engine: Engine) -> None:
         # One that is worth it is more accurate, so it was kept, as the last one.
         better = is_worth_it(trial, narrow.trial, contest.n_rows)
         contest.left = [contest.left[-1] if better else narrow]
-        if trial.log_loss > narrow.trial.log_loss:
+        if trial.log_loss > narrow.trial.log_loss or trial.accuracy <= narrow.trial.accuracy:
             break
 
 
@@ -360,5 +360,19 @@ def _try_out(engine: Engine, assignment: PathAssignment, order: str, C: float) -
     assert isinstance(engine.learner, LinearSVM)
     learner = replace(engine.learner, C=C)
     weights = engine.train_before(engine.rows(assignment), learner)
-    model = calibrated(engine.estimator, engine.model(assignment, weights), engine.sample)
-    return Candidate(engine, model, learner, trial_of(order, C, model, engine.sample))
+    judged = calibrated(engine.estimator, engine.model(assignment, weights), engine.sample)
+    return Candidate(engine, judged.model, learner, trial_of(order, C, judged))
+
+
+def trial_of(order: str, C: float, judged: Judged) -> Trial:
+    """What rows say of a model that was trained without them."""
+    losses, ranks = losses_of(judged)
+    share = judged.rows.sample_weight / judged.rows.sample_weight.sum()
+    return Trial(
+        order,
+        C,
+        judged.model.trellis.slice_width,
+        float(share @ losses),
+        float(share @ (ranks == 0)),
+        float(share @ ((ranks >= 0) & (ranks < 5))),
+    )

@@ -39,7 +39,6 @@ from .decoding.losses import get_loss
 from .graph.trellis import Trellis
 from .held_out import (
     Fold,
-    Judged,
     calibrated,
     code_of,
     decodes_automatically,
@@ -49,6 +48,7 @@ from .held_out import (
     stored,
     uncalibrated,
 )
+from .judging import Judged, log_loss
 from .learning.learners import Learner, SklearnLearner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
 from .learning.training import History, Report, ResidentBlocks, run_epochs
@@ -359,9 +359,9 @@ def _train_by_epochs(
         model = uncalibrated(estimator, data.classes, trellis, assignment, weights)
         held_out_loss = float("nan")
         if estimator.calibration:
-            model = calibrated(estimator, model, outside)
-        if estimator.calibration and measure_held_out_loss:
-            held_out_loss = model.log_loss(outside.X, outside.y_encoded, outside.sample_weight)
+            judged = calibrated(estimator, model, outside)
+            model = judged.model
+            held_out_loss = log_loss(judged) if measure_held_out_loss else held_out_loss
         right = model.classify(outside.X, estimator.n_jobs) == outside.y_encoded
         accuracies.append(float(np.average(right, weights=outside.sample_weight)))
         if report is not None:

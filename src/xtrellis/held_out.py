@@ -15,15 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from . import sets
-from ._arrays import Float32Array, FloatArray, IntArray
+from ._arrays import Float32Array, FloatArray
 from .decoding import calibration
-from .decoding.confidence import N_BEST, BestPaths, fit_best_paths
+from .decoding.calibration import Tempered
+from .decoding.confidence import BestPaths, fit_best_paths
 from .decoding.conformal import Conformal, conformal_of
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.reranking import N_RERANKED, Centroids, centroids_of, choose_strength
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
+from .judging import Judged, log_loss, ranks_of
 from .learning.pruning import find_threshold
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
@@ -65,34 +67,27 @@ def uncalibrated(
         loss = get_loss(estimator.decoding, code=code)
     else:
         loss = calibration.LOCAL if code == "local" else get_loss("exponential")
-    model = TrellisModel(
-        classes, trellis, assignment, weights, loss, calibration.Tempered(loss, 1.0), code
-    )
+    model = TrellisModel(classes, trellis, assignment, weights, loss, Tempered(loss, 1.0), code)
     return replace(model, calibration=BestPaths()) if model.is_lazy else model
 
 
 # ---------------------------------------------------------------------- losses and calibration
 
 
-class Judged(NamedTuple):
-    """A model, and rows that its weights were trained without.
-
-    Models of the same graph are judged together, each by its own rows: where a tenth of the rows is
-    too few to be sure of anything, several tenths are held out in turn.
-    """
-
-    model: TrellisModel
-    rows: LabelledRows
-
-
-def calibrated(
-    estimator: TrellisClassifier, model: TrellisModel, rows: LabelledRows
-) -> TrellisModel:
+def calibrated(estimator: TrellisClassifier, model: TrellisModel, rows: LabelledRows) -> Judged:
     """The model with a loss and a calibration fitted on rows its weights were trained without."""
+    judged = Judged(model, rows)
     if len(rows.y_encoded) == 0:
-        return model
-    model = replace(model, loss=fitted_loss(estimator, [Judged(model, rows)]))
-    return replace(model, calibration=fitted_calibration(estimator, [Judged(model, rows)]))
+        return judged
+    judged = Judged(replace(model, loss=fitted_loss(estimator, [judged])), rows)
+    return recalibrated(judged, fitted_calibration(estimator, [judged]))
+
+
+def recalibrated(judged: Judged, calibration: BestPaths | Tempered) -> Judged:
+    """The model with another calibration, which does not change what its best paths are."""
+    model = replace(judged.model, calibration=calibration)
+    lazily = isinstance(calibration, BestPaths)
+    return Judged(model, judged.rows, judged.listed or judged.five_best if lazily else None)
 
 
 def fitted_loss(estimator: TrellisClassifier, judged: Sequence[Judged]) -> DecodingLoss:
@@ -102,38 +97,28 @@ def fitted_loss(estimator: TrellisClassifier, judged: Sequence[Judged]) -> Decod
         return first.loss
     evidence = [
         calibration.Evidence(
-            model.weights,
-            rows.X,
-            model.assignment.path_of_class[rows.y_encoded],
-            rows.sample_weight,
+            each.model.weights, each.rows.X, each.true_paths, each.rows.sample_weight
         )
-        for model, rows in judged
+        for each in judged
     ]
     return calibration.fit_softmax(first.trellis, evidence, estimator.n_jobs)
 
 
 def fitted_calibration(
     estimator: TrellisClassifier, judged: Sequence[Judged]
-) -> BestPaths | calibration.Tempered:
+) -> BestPaths | Tempered:
     """Calibration under which the models are as often right as they claim."""
     first = judged[0].model
     if not first.is_lazy:
-        return _fitted_temperature(estimator, *judged[0])
-    found = [_ranks(model, rows) for model, rows in judged]
-    costs, rank = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return fit_best_paths(costs, rank, _weights(judged), first.n_classes)
-
-
-def _ranks(model: TrellisModel, rows: LabelledRows) -> tuple[FloatArray, IntArray]:
-    """Costs of the five best paths, and the place of the true one among them, or -1."""
-    best, costs, _ = model.ranked(rows.X, min(N_BEST, model.n_classes))
-    hits = best == model.assignment.path_of_class[rows.y_encoded][:, np.newaxis]
-    return costs, np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
+        return _fitted_temperature(estimator, first, judged[0].rows)
+    costs = np.concatenate([each.five_best[1] for each in judged])
+    ranks = np.concatenate([each.ranks for each in judged])
+    return fit_best_paths(costs, ranks, _weights(judged), first.n_classes)
 
 
 def _fitted_temperature(
     estimator: TrellisClassifier, model: TrellisModel, rows: LabelledRows
-) -> calibration.Tempered:
+) -> Tempered:
     some = _evenly(rows, _TEMPERATURE_SAMPLE)
     temperature = calibration.fit_temperature(
         model.trellis,
@@ -143,12 +128,12 @@ def _fitted_temperature(
         model.loss,
         estimator.n_jobs,
     )
-    return calibration.Tempered(model.loss, temperature)
+    return Tempered(model.loss, temperature)
 
 
 def _weights(judged: Sequence[Judged]) -> Float32Array:
     """How much the rows count that the models are judged by."""
-    return np.concatenate([rows.sample_weight for _, rows in judged])
+    return np.concatenate([each.rows.sample_weight for each in judged])
 
 
 def _evenly(data: LabelledRows, n: int) -> LabelledRows:
@@ -181,25 +166,28 @@ def choose_threshold(judged: Sequence[Judged], n_jobs: int | None) -> float:
     At most a tenth of a point of accuracy, and as much of top-5 accuracy: predictions alone would
     not show that the classes behind the best one had become noise.
     """
-    n_rows = sum(len(rows.y_encoded) for _, rows in judged)
+    n_rows = sum(len(each.rows.y_encoded) for each in judged)
     if n_rows * _PRUNING_LOSS < 1:
         return 0.0  # so few rows cannot show so small a loss
     share = min(1.0, _PRUNING_SAMPLE / n_rows)
     judged = [
-        Judged(model, _evenly(rows, int(share * len(rows.y_encoded)))) for model, rows in judged
+        Judged(each.model, _evenly(each.rows, int(share * len(each.rows.y_encoded))))
+        for each in judged
     ]
     shares = _weights(judged) / _weights(judged).sum()
     k = min(5, judged[0].model.n_classes)
 
-    def hits(model: TrellisModel, rows: LabelledRows, weights: EdgeWeights) -> FloatArray:
-        best = replace(model, weights=weights).best_classes(rows.X, k, n_jobs)
-        return np.asarray(best == rows.y_encoded[:, np.newaxis])
-
     def accuracies(weights: list[EdgeWeights]) -> FloatArray:
-        found = np.concatenate(
-            [hits(*each, left) for each, left in zip(judged, weights, strict=True)]
+        models = [
+            replace(each.model, weights=left) for each, left in zip(judged, weights, strict=True)
+        ]
+        ranks = np.concatenate(
+            [
+                ranks_of(model, each.rows.X, each.rows.y_encoded, k, n_jobs)
+                for model, each in zip(models, judged, strict=True)
+            ]
         )
-        return np.array([shares @ found[:, 0], shares @ found.any(axis=1)])
+        return np.array([shares @ (ranks == 0), shares @ (ranks >= 0)])
 
     full: list[FloatArray] = []
 
@@ -209,7 +197,11 @@ def choose_threshold(judged: Sequence[Judged], n_jobs: int | None) -> float:
         return float((found - full[0]).min())
 
     threshold, _ = find_threshold(
-        [model.weights for model, _ in judged], change, _PRUNING_LOSS, n_steps=6, least_share=0.01
+        [each.model.weights for each in judged],
+        change,
+        _PRUNING_LOSS,
+        n_steps=6,
+        least_share=0.01,
     )
     return threshold
 
@@ -228,7 +220,9 @@ def with_centroids(
         for each, rows in zip(judged, inside, strict=True)
     ]
     if estimator.rerank == "auto":
-        found = [_cosines(*each, own) for each, own in zip(judged, centroids, strict=True)]
+        n_listed = min(N_RERANKED, judged[0].model.n_classes)
+        judged = [replace(each, listed=each.model.k_best(each.rows.X, n_listed)) for each in judged]
+        found = [_cosines(each, own) for each, own in zip(judged, centroids, strict=True)]
         costs, cosines, hits = (np.concatenate(parts) for parts in zip(*found, strict=True))
         strength = choose_strength(costs, cosines, hits, _weights(judged))
     else:
@@ -236,18 +230,19 @@ def with_centroids(
     if not strength:
         return list(judged)
     return [
-        Judged(replace(model, centroids=replace(own, strength=strength)), rows)
-        for (model, rows), own in zip(judged, centroids, strict=True)
+        Judged(replace(each.model, centroids=replace(own, strength=strength)), each.rows)
+        for each, own in zip(judged, centroids, strict=True)
     ]
 
 
 def _cosines(
-    model: TrellisModel, rows: LabelledRows, centroids: Centroids
+    judged: Judged, centroids: Centroids
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Of the best paths of rows: their costs, their classes' cosines, and which is the true one."""
-    paths, costs, _ = model.k_best(rows.X, min(N_RERANKED, model.n_classes))
-    classes = model.assignment.class_of_path[paths]
-    return costs, centroids.cosines(rows.X, classes), classes == rows.y_encoded[:, np.newaxis]
+    """Of the paths listed: their costs, their classes' cosines, and which is the true one."""
+    assert judged.listed is not None
+    paths, costs, _ = judged.listed
+    classes = judged.model.assignment.class_of_path[paths]
+    return costs, centroids.cosines(judged.rows.X, classes), paths == judged.true_paths[:, None]
 
 
 # ---------------------------------------------------------------------- all of it
@@ -284,13 +279,13 @@ def settled(
             judged = _with_loss(estimator, judged)
             threshold = choose_threshold(judged, estimator.n_jobs)
             judged = [
-                Judged(replace(each, weights=each.weights.above(threshold)), rows)
-                for each, rows in judged
+                Judged(replace(each.model, weights=each.model.weights.above(threshold)), each.rows)
+                for each in judged
             ]
         judged = _with_loss(estimator, judged)
         judged = with_centroids(estimator, judged, [data[~fold.held_out] for fold in folds])
         fitted = fitted_calibration(estimator, judged)
-        judged = [Judged(replace(each, calibration=fitted), rows) for each, rows in judged]
+        judged = [recalibrated(each, fitted) for each in judged]
         if measure_held_out_loss:
             loss = _log_loss(judged)
         model = replace(
@@ -308,19 +303,26 @@ def settled(
 
 def _with_loss(estimator: TrellisClassifier, judged: Sequence[Judged]) -> list[Judged]:
     loss = fitted_loss(estimator, judged)
-    return [Judged(replace(model, loss=loss), rows) for model, rows in judged]
+    return [Judged(replace(each.model, loss=loss), each.rows) for each in judged]
 
 
 def _log_loss(judged: Sequence[Judged]) -> float:
-    losses = [model.log_loss(rows.X, rows.y_encoded, rows.sample_weight) for model, rows in judged]
-    return float(np.average(losses, weights=[rows.sample_weight.sum() for _, rows in judged]))
+    weights = [each.rows.sample_weight.sum() for each in judged]
+    return float(np.average([log_loss(each) for each in judged], weights=weights))
 
 
 def sets_calibrated_on(judged: Sequence[Judged], n_jobs: int | None = None) -> Conformal | None:
     """Which sets of classes contain the true class of these rows as often as asked."""
     scores = [
-        sets.scores_of_truth(model, rows.X, rows.y_encoded, rows.sample_weight, n_jobs)
-        for model, rows in judged
+        sets.scores_of_truth(
+            each.model,
+            each.rows.X,
+            each.rows.y_encoded,
+            each.rows.sample_weight,
+            n_jobs,
+            each.listed,
+        )
+        for each in judged
     ]
     of_rows, weights = (np.concatenate(parts) for parts in zip(*scores, strict=True))
     return conformal_of(of_rows, weights)

@@ -24,7 +24,8 @@ from .decoding.losses import get_loss
 from .fitting import LabelledRows, class_sizes, labelled_rows
 from .graph.assignment import PathAssignment
 from .graph.trellis import Trellis
-from .held_out import Judged, sets_calibrated_on
+from .held_out import sets_calibrated_on
+from .judging import Judged
 from .learning.greedy import GreedyAssignment
 from .learning.rows import hold_out_rows, shuffled_rows, visiting_order
 from .learning.training import History, Report, run_epochs

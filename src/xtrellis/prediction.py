@@ -22,7 +22,7 @@ from ._checks import check_shape
 from ._memory import empty_table
 from ._threads import in_threads, thread_count
 from .decoding.calibration import Tempered
-from .decoding.confidence import N_BEST, N_JUDGED, BestPaths, losses_in_bits
+from .decoding.confidence import N_BEST, BestPaths
 from .decoding.conformal import Conformal
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
@@ -36,6 +36,7 @@ from .model.packed_arrays import Counts
 from .model.weights import EdgeWeights
 
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
+NO_PATHS = np.empty(0, np.int64)
 TOO_LARGE = "margins must be finite: the weights or the rows are too large"
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
 
@@ -169,7 +170,7 @@ class TrellisModel:
         from .kernels import lazy
         from .kernels._jit import for_types_of
 
-        arguments = self._search_arguments(self.centroids)
+        arguments = *self._search_arguments(self.centroids), NO_PATHS
         none, unused = np.full((1, 1), -1, np.int64), (np.empty((1, 1)), np.empty(1, np.int64))
         compiled: dict[Any, Callable[..., Any]] = {}  # for features of a type
 
@@ -260,20 +261,21 @@ class TrellisModel:
         return found[0], found[1], found[2], opened
 
     def search(
-        self, X: Any, k: int, centroids: Centroids | None = None
+        self, X: Any, k: int, centroids: Centroids | None = None, until: IntArray = NO_PATHS
     ) -> tuple[IntArray, Any, Any, IntArray]:
         """The same of all paths, those that are free included: see ``kernels.lazy``.
 
-        If there are centroids, the best paths are re-ranked by them; then none may be free.
+        If there are centroids, the best paths are re-ranked by them; then none may be free. A row's
+        search ends at its path in ``until``, if there are such; what is not found is -1.
         """
         from .kernels import lazy
 
         n_rows = X.shape[0]
         paths, opened = np.full((n_rows, k), -1, np.int64), np.empty(n_rows, np.int64)
         costs, logs = np.empty((n_rows, k)), np.empty((n_rows, k))
-        rows = X.indptr, X.indices, X.data
-        lazy.k_best(*rows, *self._search_arguments(centroids), paths, costs, logs, opened)
-        if n_rows and paths.min() < 0:
+        rows, arguments = (X.indptr, X.indices, X.data), self._search_arguments(centroids)
+        lazy.k_best(*rows, *arguments, until, paths, costs, logs, opened)
+        if n_rows and (paths[:, 0] if len(until) else paths).min() < 0:
             raise ValueError(TOO_LARGE)
         return paths, costs, logs, opened
 
@@ -362,12 +364,6 @@ class TrellisModel:
         else:
             costs = checked_costs(self.trellis, margins, self.calibration)
         return paths, log_probabilities(self.trellis, costs, paths)
-
-    def log_loss(self, X: Any, y_encoded: IntArray, sample_weight: Any = None) -> float:
-        """Mean of -log2 p(true class); classes beyond the 20 best share what those leave."""
-        best, log_p = self.top_k(X, min(N_JUDGED, self.n_classes))
-        hits = best == y_encoded[:, np.newaxis]
-        return float(np.average(losses_in_bits(log_p, hits, self.n_classes), weights=sample_weight))
 
     def log_probabilities(self, X: Any) -> Float64Array:
         """Log-probabilities of all classes, (n, n_classes)."""

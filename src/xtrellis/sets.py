@@ -47,19 +47,29 @@ def with_sets(
 
 
 def scores_of_truth(
-    model: TrellisModel, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
+    model: TrellisModel,
+    X: Any,
+    y_encoded: IntArray,
+    sample_weight: Any,
+    n_jobs: int | None = None,
+    listed: tuple[IntArray, Float64Array, Float64Array] | None = None,
 ) -> tuple[Float64Array, FloatArray]:
-    """Scores of the true classes of at most 5,000 of the rows, and how much these rows count."""
+    """Scores of the true classes of at most 5,000 of the rows, and how much these rows count.
+
+    ``listed`` are the best paths of the rows, if they were found before.
+    """
     sample_weight = np.asarray(sample_weight)
     if len(y_encoded) > _SAMPLE:
         some = np.random.default_rng(0).permutation(len(y_encoded))[:_SAMPLE]
         X, y_encoded = canonical_csr(X[some]), y_encoded[some]
         sample_weight = sample_weight[some]
+        listed = None
 
     def score(rows: IntArray) -> Float64Array:
         return class_scores(model, canonical_csr(X[rows]), y_encoded[rows])
 
-    scores = true_scores(_finder(model, X, n_jobs), score, y_encoded, model.n_classes)
+    known = None if listed is None else _scored(model, *listed[:2])
+    scores = true_scores(_finder(model, X, n_jobs), score, y_encoded, model.n_classes, known)
     return scores, sample_weight
 
 
@@ -88,12 +98,20 @@ def scored(model: TrellisModel, X: Any, k: int) -> tuple[IntArray, Float64Array]
     """
     if isinstance(model.calibration, BestPaths):
         paths, costs, _ = model.ranked(X, max(k, min(N_BEST, model.n_classes)))
-        costs = np.maximum.accumulate(costs, axis=1)
-        scores = model.calibration.log_scores(costs, model.n_classes)
-    else:
-        paths, scores = model.best_of_all(X, k)
-        scores = np.minimum.accumulate(scores, axis=1)
-    return model.assignment.class_of_path[paths[:, :k]], scores[:, :k]
+        classes, scores = _scored(model, paths, costs)
+        return classes[:, :k], scores[:, :k]
+    paths, scores = model.best_of_all(X, k)
+    return model.assignment.class_of_path[paths], np.minimum.accumulate(scores, axis=1)
+
+
+def _scored(
+    model: TrellisModel, paths: IntArray, costs: Float64Array
+) -> tuple[IntArray, Float64Array]:
+    """The same for paths that were found before, five or more, or all."""
+    assert isinstance(model.calibration, BestPaths)
+    costs = np.maximum.accumulate(costs, axis=1)
+    scores = model.calibration.log_scores(costs, model.n_classes)
+    return model.assignment.class_of_path[paths], scores
 
 
 def class_scores(model: TrellisModel, X: Any, y_encoded: IntArray) -> Float64Array:

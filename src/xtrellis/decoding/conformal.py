@@ -104,25 +104,34 @@ def with_ranks(log_p: Float64Array, first: int = 1) -> Float64Array:
 
 
 def true_scores(
-    find: Find, score: Callable[[IntArray], Float64Array], truth: IntArray, n_classes: int
+    find: Find,
+    score: Callable[[IntArray], Float64Array],
+    truth: IntArray,
+    n_classes: int,
+    known: tuple[IntArray, Float64Array] | None = None,
 ) -> Float64Array:
     """Scores of the true classes of some rows.
 
     ``find(rows, k)`` lists the k best classes of some of the rows and their log-probabilities;
-    ``score(rows)`` gives those of the true classes that are too far behind to be listed.
+    ``score(rows)`` gives those of the true classes that are too far behind to be listed. ``known``
+    is what ``find`` would list for all rows, if some classes are known already.
     """
     scores, most = np.empty(len(truth)), min(n_classes, MOST_RANKS)
     waiting, k = np.arange(len(truth)), 0
+
+    def take(rows: IntArray, classes: IntArray, log_p: Float64Array) -> IntArray:
+        """Scores of the classes that are listed; the rows whose class is not."""
+        hits = classes == truth[rows, np.newaxis]
+        found = hits.any(axis=1)
+        at = hits.argmax(axis=1)[found]
+        scores[rows[found]] = with_ranks(log_p)[found, at]
+        return rows[~found]
+
+    if known is not None:
+        waiting = take(waiting, *known)
     while len(waiting) and k < most:
         k = _next(max(k, _FIRST), most)
-        left = []
-        for rows in _parts(waiting, k):
-            classes, log_p = find(rows, k)
-            hits = classes == truth[rows, np.newaxis]
-            found = hits.any(axis=1)
-            at = hits.argmax(axis=1)[found]
-            scores[rows[found]] = with_ranks(log_p)[found, at]
-            left.append(rows[~found])
+        left = [take(rows, *find(rows, k)) for rows in _parts(waiting, k)]
         waiting = np.concatenate(left)
     if len(waiting):
         scores[waiting] = score(waiting) - np.log(most)

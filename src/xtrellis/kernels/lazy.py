@@ -159,6 +159,7 @@ def k_best(
     strength,
     n_reranked,
     class_of_path,
+    last_paths,
     paths,
     path_costs,
     path_logs,
@@ -167,7 +168,8 @@ def k_best(
     """The k cheapest paths of every row, cheapest first, with their costs.
 
     The first ``n_reranked`` of them are ordered anew by the centroids ``c`` of their classes, and
-    the search ends as soon as no other path can be among the k best of these.
+    the search ends as soon as no other path can be among the k best of these. If there are
+    ``last_paths``, one for each row, it ends when it has found this path, too.
 
     Vertices of the last slice have one edge, whose margin does not depend on the row: a path that
     reaches one is complete. ``width``, ``digits`` and ``counts`` are b, A and T of the trellis;
@@ -324,6 +326,8 @@ def k_best(
                     paths[i, found], path_costs[i, found] = numbers[item], cost
                     path_logs[i, found] = log
                 found += 1
+                if i < last_paths.size and numbers[item] == last_paths[i]:
+                    break
                 continue
             reached = 1 + (slice_ + 1) * width + head
             if visits[reached] == n_sought:

@@ -10,15 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..decoding.confidence import N_JUDGED, losses_in_bits
 from ..graph.similarity import Order
-
-if TYPE_CHECKING:
-    from ..prediction import TrellisModel
 
 FIRST_C, HIGHER, LOWER = 1.0, (3.0, 10.0, 30.0), (0.3,)  # the orders are compared at the first
 ORDERS: tuple[Order, ...] = ("by_rarity", "plain")
@@ -103,18 +98,3 @@ def is_dominated(trial: Trial, by: Trial, margin: float = 0.0) -> bool:
     A later one must be more accurate by a margin: of nearly equal ones the first is chosen.
     """
     return by.log_loss <= trial.log_loss and by.accuracy >= trial.accuracy + margin
-
-
-def trial_of(order: str, C: float, model: TrellisModel, data: Any) -> Trial:
-    """What rows say of a model that was trained without them."""
-    best, log_p = model.top_k(data.X, min(N_JUDGED, model.n_classes))
-    hits = best == data.y_encoded[:, np.newaxis]
-    share = data.sample_weight / data.sample_weight.sum()
-    return Trial(
-        order,
-        C,
-        model.trellis.slice_width,
-        float(share @ losses_in_bits(log_p, hits, model.n_classes)),
-        float(share @ hits[:, 0]),
-        float(share @ hits[:, :5].any(axis=1)),
-    )

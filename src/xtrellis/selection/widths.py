@@ -297,6 +297,7 @@ def near_best(
 
 def _measure(fitted: FittedTrellis, data: LabelledRows, fit_seconds: float) -> WidthTrial:
     """What a trained model gives on training rows."""
+    from ..judging import Judged, losses_of
     from .diagnostics import diagnose
 
     model, X = fitted.model, data.X
@@ -306,7 +307,7 @@ def _measure(fitted: FittedTrellis, data: LabelledRows, fit_seconds: float) -> W
     )
     loss = fitted.held_out_loss
     if np.isnan(loss):
-        loss = model.log_loss(X, data.y_encoded)
+        loss = float(losses_of(Judged(model, data))[0].mean())
     return WidthTrial(
         slice_width=model.trellis.slice_width,
         n_edges=model.trellis.n_edges,
