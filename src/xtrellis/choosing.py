@@ -340,8 +340,8 @@ def _climb(contest: Contest) -> None:
 def _widen(contest: Contest, engine: Engine) -> None:
     """Take wider slices where held-out rows clearly gain.
 
-    Four times the width is tried even if twice the width was not worth it, but only if it was more
-    accurate and its log loss no higher.
+    Four times the width is tried even if twice the width was not worth it, but only if it seems to
+    have gained something, and its log loss is no higher.
     """
     for width in engine.wider:
         narrow = contest.best
@@ -351,7 +351,8 @@ def _widen(contest: Contest, engine: Engine) -> None:
         # One that is worth it is more accurate, so it was kept, as the last one.
         better = is_worth_it(trial, narrow.trial, contest.n_rows)
         contest.left = [contest.left[-1] if better else narrow]
-        if trial.log_loss > narrow.trial.log_loss or trial.accuracy <= narrow.trial.accuracy:
+        gain = trial.accuracy - narrow.trial.accuracy
+        if trial.log_loss > narrow.trial.log_loss or gain < deviation(contest.n_rows) / 2:
             break
 
 
