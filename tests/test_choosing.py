@@ -126,11 +126,11 @@ def test_c_climbs_while_the_log_loss_falls(monkeypatch, losses, expected):
     ("figures", "expected"),
     [
         ({8: (0.5, 0.5), 10: (0.4, 0.6), 14: (0.4, 0.6)}, 10),
-        ({8: (0.5, 0.5), 10: (0.5, 0.501), 14: (0.4, 0.6)}, 14),  # only the widest clearly gains
+        ({8: (0.5, 0.5), 10: (0.5, 0.51), 14: (0.4, 0.6)}, 14),  # only the widest clearly gains
         ({8: (0.5, 0.5), 10: (0.4, 0.6), 14: (0.3, 0.7)}, 14),
         ({8: (0.5, 0.5), 10: (0.4, 0.6), 14: (0.5, 0.5)}, 10),
-        ({8: (0.5, 0.5), 10: (0.4, 0.501), 14: (0.4, 0.501)}, 8),  # which may be chance
-        ({8: (0.5, 0.5), 10: (0.5, 0.501), 14: (0.6, 0.6)}, 8),  # more accurate, but less sure
+        ({8: (0.5, 0.5), 10: (0.4, 0.51), 14: (0.4, 0.51)}, 8),  # which may be chance
+        ({8: (0.5, 0.5), 10: (0.5, 0.51), 14: (0.6, 0.6)}, 8),  # more accurate, but less sure
     ],
 )
 def test_wider_slices_are_kept_where_they_gain(monkeypatch, engine, figures, expected):

@@ -25,7 +25,6 @@ _POWER_ITERATIONS = 4  # of the singular value decomposition
 _PARTS = 4  # of a product that threads share
 _ENOUGH_FOR_THREADS = 500  # classes: with fewer, threads would wait for Python's lock
 _STARTS = 3  # of k-means, and one from linkage
-_MAX_LINKED_START = 2_000  # classes: of more, linkage takes longer than all other starts together
 _ROUNDS = 20  # of k-means, at most
 
 
@@ -192,8 +191,8 @@ def _best_parts(
     # Half of the starts end in a bad optimum if one cluster is larger than all others.
     uneven = 2 * int(np.diff(cuts).max()) > len(members)
     seeds: list[int | None] = rng.randint(2**31, size=_STARTS * (1 + 2 * uneven)).tolist()
-    if len(members) <= _MAX_LINKED_START:
-        seeds.insert(0, None)  # it takes longest
+    if len(members) <= MAX_LINKAGE // 2:  # of more, it takes longer than all others together
+        seeds.insert(0, None)
     if len(members) < _ENOUGH_FOR_THREADS:
         n_jobs = 1
     return max(in_threads(attempt, seeds, n_jobs), key=lambda found: found[1])[0]
