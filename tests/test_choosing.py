@@ -179,6 +179,18 @@ def test_many_rows_are_tried_on_a_part_of_the_classes(monkeypatch, rows, fitted)
     assert clf.score(*rows) > fitted.score(*rows) - 0.02
 
 
+@pytest.mark.parametrize(("much", "tolerance"), [(10**9, 0.03), (10, 0.1)])
+def test_very_many_products_are_trained_less_precisely(monkeypatch, rows, much, tolerance):
+    monkeypatch.setattr(choosing, "_MANY_ROWS", 1_100)
+    monkeypatch.setattr(choosing, "_MUCH_WORK", much)
+    learners, train = [], choosing.Engine.train
+    monkeypatch.setattr(
+        choosing.Engine, "train", lambda *given: learners.append(given[2]) or train(*given)
+    )
+    TrellisClassifier(random_state=0).fit(*rows)
+    assert [each.tolerance for each in learners] == [tolerance]
+
+
 def test_a_width_that_was_asked_for_stays(rows):
     clf = TrellisClassifier(5, random_state=0).fit(*rows)
     assert {each.slice_width for each in clf.selection_.trials} == {5}

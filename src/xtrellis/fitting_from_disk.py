@@ -197,7 +197,7 @@ def _choose(engine: Engine, rows: DiskRows, labelled: Any, memory: int) -> Choic
     small = engine.on_classes(classes, labelled(np.flatnonzero(np.isin(rows.y_encoded, classes))))
     if len(small.sample.y_encoded) < ENOUGH:
         return first_settings(engine)
-    return choose_on(small, engine)
+    return choose_on(small, engine, rows.stored.n_values)
 
 
 # ---------------------------------------------------------------------- checks

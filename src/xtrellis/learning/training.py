@@ -234,7 +234,7 @@ def warn_if_unconverged(
     """
     n_edges = sum(count for _, count in shortfalls)
     mean = sum(share * count for share, count in shortfalls) / max(n_edges, 1)
-    if mean > MAX_SHORTFALL:
+    if mean > max(MAX_SHORTFALL, getattr(learner, "tolerance", 0.0)):
         after = f" after {epochs} epochs" if epochs else ""
         warnings.warn(
             f"{type(learner).__name__} stopped{after} before it converged: its "
