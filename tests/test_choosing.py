@@ -8,9 +8,19 @@ import pytest
 from scipy import sparse
 
 from xtrellis import TrellisClassifier, choosing, fitting, load_model
+from xtrellis.command.inspection import _trials
 from xtrellis.graph import Trellis
 from xtrellis.learning import LinearSVM
+from xtrellis.selection import default_width
 from xtrellis.selection.settings import ORDERS, Trial
+
+
+@pytest.fixture(scope="module", autouse=True)
+def many():
+    """Sixty classes are treated as if they were many."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(default_width, "FEW_CLASSES", 50)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +199,23 @@ def test_very_many_products_are_trained_less_precisely(monkeypatch, rows, much, 
     )
     TrellisClassifier(random_state=0).fit(*rows)
     assert [each.tolerance for each in learners] == [tolerance]
+
+
+@pytest.mark.parametrize("n_rows", [10_000, 1_100])
+def test_few_classes_are_told_apart_by_one_svm_each(monkeypatch, rows, n_rows):
+    """Then only C is chosen, on some of the classes if there are many rows."""
+    monkeypatch.setattr(default_width, "FEW_CLASSES", 60)
+    monkeypatch.setattr(choosing, "_MANY_ROWS", n_rows)
+    clf = TrellisClassifier(random_state=0).fit(*rows)
+    assert clf.trellis_.slice_width == clf.selection_.slice_width == 60
+    trials = clf.selection_.trials
+    assert {each.order for each in trials} == {"by_rarity"}
+    assert {each.slice_width for each in trials} == {clf.selection_.n_classes}
+    assert (clf.selection_.n_classes < 60) == (n_rows < 1_500)
+    assert _trials(clf.selection_, 60).count("<- chosen") == 1
+    assert TrellisClassifier(7, random_state=0).fit(*rows).trellis_.slice_width == 7
+    for other in ({"learner": "arow"}, {"training": "independent"}, {"max_classes": 60}):
+        assert TrellisClassifier(random_state=0, **other).fit(*rows).trellis_.slice_width == 8
 
 
 def test_a_width_that_was_asked_for_stays(rows):

@@ -119,11 +119,21 @@ class Engine:
         return floor_of(self.estimator) if self.held_out.any() else 0.0
 
     @property
-    def orders(self) -> tuple[Any, ...]:
-        """Orders of the classes to choose from: one, if the assignment is not ours to make."""
+    def is_one_vs_rest(self) -> bool:
+        """Whether there is a vertex for each class: then their order makes no difference."""
+        return self.trellis.slice_width == self.trellis.n_classes
+
+    @property
+    def arranges(self) -> bool:
+        """Whether there are settings to choose, and the assignment is ours to make, too."""
         ours = isinstance(self.estimator.assignment, str)
         ours = ours and self.estimator.assignment == "similarity"
-        return ORDERS if ours and self.chooses and self._training == "local" else ORDERS[:1]
+        return ours and self.chooses and self._training == "local"
+
+    @property
+    def orders(self) -> tuple[Any, ...]:
+        """Orders of the classes to choose from: one, if there is no other or it is not ours."""
+        return ORDERS if self.arranges and not self.is_one_vs_rest else ORDERS[:1]
 
     @property
     def wider(self) -> list[int]:
@@ -155,7 +165,7 @@ class Engine:
         """
         data = self.data
         n_rows, n_values = len(data.y_encoded), max(data.X.nnz, 1)
-        if min(_MANY_ROWS / n_rows, _MANY_VALUES / n_values) >= 1 or len(self.orders) == 1:
+        if min(_MANY_ROWS / n_rows, _MANY_VALUES / n_values) >= 1 or not self.arranges:
             return self
         classes = self.sampled_classes(data.y_encoded, n_values)
         return self.on_classes(classes, data[np.isin(data.y_encoded, classes)])
@@ -167,7 +177,7 @@ class Engine:
         n_rows = len(y_encoded)
         share = min(_MANY_ROWS / n_rows, min(_MANY_VALUES, most_values) / max(1, n_values))
         by_path = np.argsort(self.assignment(self.orders[0]).path_of_class)
-        runs = np.array_split(by_path, self.trellis.slice_width)
+        runs = np.array_split(by_path, default_slice_width(self.trellis.n_classes))
         order = np.random.RandomState(self.seed).permutation(len(runs))
         by_run = np.concatenate([runs[i] for i in order])
         sizes = np.bincount(y_encoded, minlength=self.trellis.n_classes)
@@ -184,9 +194,10 @@ class Engine:
         rng = np.random.RandomState(self.seed)
         share = min(_SHARES * self.estimator.calibration, 0.5)
         held_out = hold_out_rows(rows.y_encoded, share, rng, rows.may_hold_out)
-        trellis = Trellis(len(classes), default_slice_width(len(classes)))
-        if self.estimator.slice_width is not None:
-            trellis = Trellis(len(classes), min(self.trellis.slice_width, len(classes)))
+        width = default_slice_width(len(classes))
+        if self.is_one_vs_rest or self.estimator.slice_width is not None:
+            width = min(self.trellis.slice_width, len(classes))
+        trellis = Trellis(len(classes), width)
         return replace(
             self,
             data=rows,
@@ -308,7 +319,7 @@ def choose_on(small: Engine, engine: Engine, n_values: int) -> Choice:
         model = best.model
         return Choice(best.engine, model.assignment, best.learner, model.weights, selection)
     times = best.trial.slice_width / small.trellis.slice_width
-    width = int(times * engine.trellis.slice_width)
+    width = min(int(times * engine.trellis.slice_width), engine.trellis.n_classes)
     engine = engine.with_trellis(Trellis(engine.trellis.n_classes, width))
     selection = replace(selection, slice_width=width)
     assignment, learner = engine.assignment(selection.order), best.learner

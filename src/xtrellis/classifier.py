@@ -49,8 +49,8 @@ class TrellisClassifier(growing.GrowingMixin, ShardsMixin, TrellisPredictor):
     slice_width : int, "auto" or None, default=None
         Vertices in a slice of the trellis, b, from 2 (smallest model) to the number of classes
         (one-vs-rest); larger widths mean the number of classes. None uses
-        :func:`default_slice_width`; "auto" trains a ladder of widths and keeps the one that
-        :func:`select_slice_width` chooses.
+        :func:`default_slice_width`, or one-vs-rest for SVMs of up to 256 classes; "auto" trains a
+        ladder of widths and keeps the one that :func:`select_slice_width` chooses.
     training : {"local", "independent"}, default="local"
         Whether an edge learns from the rows whose path passes its tail, or from all rows.
     learner : {"svm", "arow", "perceptron"}, Learner or scikit-learn classifier, default="svm"

@@ -34,6 +34,7 @@ from .base import RowClassifier, TrellisPredictor, check_feature_names
 from .classifier import TrellisClassifier
 from .learning.checkpoint import emptying_later, in_subfolder
 from .prediction import TrellisModel
+from .selection.default_width import FEW_CLASSES, default_slice_width
 from .votes import Votes, best_of_mean, votes_of
 
 _ROWS = 4096  # that are predicted together
@@ -137,6 +138,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
             members = self._new_members()
             X, y = validate_data(new, X, y, accept_sparse="csr", dtype=np.float32)
             rows = canonical_csr(X)
+            _keep_them_different(members, len(np.unique(y)))
             with emptying_later():
                 for member in members:
                     member.fit(rows, y, sample_weight, may_hold_out=may_hold_out)
@@ -305,3 +307,11 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
 
         n_jobs = self.estimators_[0].n_jobs if self.n_jobs is None else self.n_jobs
         in_threads(of_part, pairwise(cuts), n_jobs)
+
+
+def _keep_them_different(members: list[Any], n_classes: int) -> None:
+    """Give members the width of a trellis where they would be one-vs-rest: all alike."""
+    for member in members:
+        settings = member.get_params(deep=False)
+        if 1 < n_classes <= FEW_CLASSES and settings.get("slice_width", 0) is None:
+            member.slice_width = default_slice_width(n_classes)

@@ -256,14 +256,18 @@ def fit_trellis(
 
 def trellis_for(estimator: TrellisClassifier, n_classes: int) -> Trellis:
     """The graph for a number of classes; a slice width above it means one-vs-rest."""
-    from .selection.default_width import default_slice_width
+    from .selection.default_width import FEW_CLASSES, default_slice_width
 
+    is_svm = estimator.training == "local" and isinstance(estimator.learner, str)
+    is_svm = is_svm and estimator.learner == "svm"
     if estimator.max_classes is not None:
         if n_classes > estimator.max_classes:
             raise ValueError(
                 f"y has {n_classes} classes, but max_classes is {estimator.max_classes}: raise it"
             )
         n_classes = int(estimator.max_classes)  # as many paths
+    elif estimator.slice_width is None and is_svm and n_classes <= FEW_CLASSES:
+        return Trellis(n_classes, n_classes)  # one-vs-rest
     if estimator.slice_width is None:
         return Trellis(n_classes, default_slice_width(n_classes))
     return Trellis(n_classes, min(int(estimator.slice_width), n_classes))

@@ -205,7 +205,7 @@ def trained_and_asked(folder, n_batches, memory, limited):
         resource.setrlimit(limit, (resource.RLIM_INFINITY,) * 2)
     return clf, shards, peak, labels
 
-SETTINGS = {"C": 1.0, "assignment": "random", "random_state": 0}
+SETTINGS = {"slice_width": 10, "C": 1.0, "assignment": "random", "random_state": 0}
 folder = Path(sys.argv[1])
 trained_and_asked(folder / "small", 3, 12_000_000, False)  # everything is imported and compiled
 clf, shards, peak, labels = trained_and_asked(folder / "large", 20, None, True)
@@ -324,7 +324,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(rows, tmp_path, always_from_
         return open("/dev/full", "w+b", buffering=2**20)
 
     monkeypatch.setattr(stored_rows.tempfile, "TemporaryFile", full)
-    clf = TrellisClassifier(C=1.0, random_state=0)
+    clf = TrellisClassifier(8, C=1.0, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(OSError) as caught:

@@ -131,4 +131,6 @@ def _chosen(selection: Any, n_classes: int) -> Any:
     trials = [t for t in selection.trials if (t.order, t.C) == (selection.order, selection.C)]
     times = selection.slice_width / default_slice_width(n_classes)
     own = times * default_slice_width(selection.n_classes)
+    if selection.slice_width == n_classes:  # one-vs-rest
+        own = selection.n_classes
     return min(trials, key=lambda trial: abs(trial.slice_width - own))

@@ -1,5 +1,7 @@
 """The slice width for a number of classes, where none is given."""
 
+FEW_CLASSES = 256  # up to which an SVM for each class is more accurate, and as small and fast
+
 
 def default_slice_width(n_classes: int) -> int:
     """Width for a number of classes: two slices up to a million classes, then three, and so on.
