@@ -4,11 +4,14 @@ No file may do anything but load and predict, or be refused in one line. Run it 
 with a cache of kernels of its own, as Numba's does not tell checked kernels from others:
 
     NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=/tmp/checked python tests/model/fuzz_model_files.py 100000
+
+After the number may stand a seed, and a folder of models; ``write FOLDER`` trains these.
 """
 
 import copy
 import random
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -296,18 +299,32 @@ def is_overflow(error):
     )
 
 
-def fuzz(n_files, seed=0, show=lambda outcomes: None):
-    """Numbers of outcomes of so many altered files, and the traces of unexpected ones."""
+def write_models(folder):
+    """Train a model of each kind, and save it under its name."""
+    for name, model in models().items():
+        model.save(Path(folder) / name)
+
+
+def fuzz(n_files, seed=0, show=lambda outcomes: None, ready=None):
+    """Numbers of outcomes of so many altered files, and the traces of unexpected ones.
+
+    ``ready`` is a folder of models, if they are trained already.
+    """
     draw = random.Random(seed)
     outcomes, traces, slowest = Counter(), {}, 0.0
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / "model"
         sources = []
-        for name, model in models().items():
-            model.save(path)
-            assert use(path, random.Random(0)) == "loaded", name
-            sources.append((name, *take_apart(path)))
+        if ready is None:
+            ready = Path(folder) / "models"
+            ready.mkdir()
+            write_models(ready)
+        for model in sorted(Path(ready).iterdir()):
+            shutil.copy(model, path)
+            assert use(path, random.Random(0)) == "loaded", model.name
+            shutil.copy(model, path)
+            sources.append((model.name, *take_apart(path)))
         for number in range(n_files):
             name, arrays, facts = sources[number % len(sources)]
             put_together(path, *altered(arrays, facts, draw))
@@ -326,9 +343,15 @@ def fuzz(n_files, seed=0, show=lambda outcomes: None):
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30))
+    if sys.argv[1] == "write":
+        sys.exit(write_models(sys.argv[2]))
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    ready = sys.argv[3] if len(sys.argv) > 3 else None
     outcomes, traces, slowest = fuzz(
-        int(sys.argv[1]), seed, lambda found: print(sum(found.values()), dict(found), flush=True)
+        int(sys.argv[1]),
+        seed,
+        lambda found: print(sum(found.values()), dict(found), flush=True),
+        ready,
     )
     for outcome, trace in traces.items():
         print(f"--- {outcome}\n{trace}")
