@@ -153,9 +153,6 @@ def svm_round(
     data,
     rows,
     n_passes,
-    few,
-    n_alone,
-    unsolved,
     targets,
     costs,
     norms,
@@ -171,15 +168,8 @@ def svm_round(
     """Some passes over these rows, in this order and then in others; see :func:`svm_pass`.
 
     All but the last visit only rows that had a gradient above 20 times the tolerance when last
-    visited. If fewer than ``few`` dual variables are positive, ``n_alone`` passes of each unsolved
-    edge over its own rows take their place. ``losses`` and ``values`` are those of the last pass.
+    visited. ``losses`` and ``values`` are those of the last pass.
     """
-    if _is_sparse(duals, few):
-        _support_passes(
-            indptr, indices, data, rows, n_alone, unsolved, targets, costs, norms, unit, tolerance,
-            duals, weights, bias,
-        )  # fmt: skip
-        n_passes = 1
     state = np.uint64(rows[0]) if rows.size else np.uint64(0)
     order, visited = rows.copy(), np.empty(rows.size, np.int64)
     for left in range(n_passes - 1, -1, -1):
@@ -207,8 +197,8 @@ def svm_round(
         state = _shuffle(order, state)
 
 
-@part
-def _is_sparse(duals, few):
+@kernel
+def is_sparse(duals, few):
     """Whether some, but fewer than ``few``, of the dual variables are positive."""
     count = np.int64(0)
     for i in range(duals.shape[0] if few > 0 else 0):
@@ -221,8 +211,8 @@ def _is_sparse(duals, few):
     return 0 < count < few
 
 
-@part
-def _support_passes(
+@kernel
+def support_passes(
     indptr,
     indices,
     data,

@@ -193,15 +193,8 @@ class LinearSVM(Learner):
 
         indptr, indices, data = csr
         losses = np.empty((2, len(state.edges)))
-        kernels.svm_round(
-            indptr,
-            _unsigned(indices),
-            data,
-            rows,
-            n_passes,
-            self._few(state) if n_passes > 1 else 0,
-            SUPPORT_PASSES,
-            state.gaps[state.edges] > self.tolerance,
+        given = indptr, _unsigned(indices), data, rows
+        shared = (
             state.targets[own],
             state.costs[own],
             state.norms[own],
@@ -210,10 +203,14 @@ class LinearSVM(Learner):
             state.active.duals[own],
             state.active.weights,
             state.active.bias,
-            state.moves[own],
-            losses[0],
-            losses[1],
         )
+        few = self._few(state) if n_passes > 1 else 0
+        # A kernel of its own: easy problems do without it, and need not wait until it is compiled.
+        if few and kernels.is_sparse(state.active.duals[own], few):
+            unsolved = state.gaps[state.edges] > self.tolerance
+            kernels.support_passes(*given, SUPPORT_PASSES, unsolved, *shared)
+            n_passes = 1
+        kernels.svm_round(*given, n_passes, *shared, state.moves[own], losses[0], losses[1])
         return losses
 
     def _few(self, state: SVMState) -> int:
