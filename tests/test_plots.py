@@ -133,13 +133,13 @@ def test_widths_are_drawn_with_their_figures(estimator, criterion):
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
 
 
-def test_families_are_sorted_joined_and_named():
+def test_families_are_joined_in_their_order_and_named():
     ours = [(8.0, 89.4, "b = 40"), (0.5, 88.5, "b = 10"), (2.0, 89.0, "b = 20")]
     ax = plt.subplots()[1]
     assert draw_trade_off({"ours": ours, "rest": [(30.0, 87.0, "")]}, "size (MB)", ax=ax) is ax
     family, alone = ax.lines
-    assert family.get_xdata().tolist() == [0.5, 2.0, 8.0]
-    assert family.get_ydata().tolist() == [88.5, 89.0, 89.4]
+    assert family.get_xdata().tolist() == [8.0, 0.5, 2.0]
+    assert family.get_ydata().tolist() == [89.4, 88.5, 89.0]
     assert (family.get_linestyle(), alone.get_linestyle()) == ("-", "None")
     assert family.get_color() != alone.get_color()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["ours", "rest"]

@@ -30,6 +30,14 @@ def test_compiling_is_announced_once_on_a_machine(tmp_path):
     assert NOTE not in train()
 
 
+def test_the_time_of_compiling_is_taken_off(monkeypatch):
+    clock, compiled, done = iter([10.0, 15.0]), iter([1.0, 4.0]), []
+    monkeypatch.setattr(compiling.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(compiling, "compile_seconds", lambda: next(compiled))
+    assert compiling.timed(lambda: done.append("work")) == 2.0
+    assert done == ["work"]
+
+
 def test_one_helper_is_enough(monkeypatch):
     started, noted = [], []
     monkeypatch.setattr(compiling, "_helpers", [])

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
-from ..kernels import compiled_elsewhere, on_compile
+from ..kernels import compile_seconds, compiled_elsewhere, on_compile
 from .errors import note
 
 _announced: list[Callable[[], None]] = []
@@ -54,3 +55,10 @@ def compile_search_beside() -> None:
             other.kill()
 
     compiled_elsewhere("k_best", wait)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds that some work takes, without those of compiling kernels."""
+    start, compiled = time.perf_counter(), compile_seconds()
+    work()
+    return max(0.0, time.perf_counter() - start - (compile_seconds() - compiled))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from ..model.model_file import load_model
 from ..selection.width_trials import WidthSelection
 from ..selection.widths import select_slice_width
 from ..text import TrellisTextClassifier
+from .compiling import timed
 
 SENTENCES = (
     "second degree burn of the left hand",
@@ -103,7 +105,7 @@ def compare(X: Any, y: Any, X_test: Any, y_test: Any, n_jobs: int) -> list[Resul
         ),
         ("one-vs-rest", "one-vs-rest SVM", "", _one_vs_rest(n_classes, common)),
     ]
-    # Compile all kernels here, so that the times below do not include compiling.
+    # Compile what predictions need here, so that their times below do not include compiling.
     for model in (systems[0][3], _paper(5, common), TrellisClassifier(5), _one_vs_rest(50, {})):
         few = clone(model).fit(X[:2_000], np.arange(min(2_000, X.shape[0])) % 50)
         few.predict_top_k(X[:10])
@@ -111,9 +113,7 @@ def compare(X: Any, y: Any, X_test: Any, y_test: Any, n_jobs: int) -> list[Resul
     print(_line(HEADER), flush=True)
     results = []
     for family, name, label, model in systems:
-        start = time.perf_counter()
-        model.fit(X, y)
-        seconds = time.perf_counter() - start
+        seconds = timed(partial(model.fit, X, y))
         results.append(_measured(family, name, label, model, X_test, y_test, seconds))
         print(_line(results[-1].cells), flush=True)
     return results
@@ -174,10 +174,8 @@ def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassif
     """Train a model on texts, prune it, save it, and load it again."""
     classifier = TrellisClassifier(C=3, n_jobs=n_jobs, random_state=0)
     model = TrellisTextClassifier(classifier)
-    start = time.perf_counter()
     rows = data.train_texts, data.train_labels
-    model.fit(*rows).prune(*rows, max_drop=0.005, validation_fraction=0.1)
-    seconds = time.perf_counter() - start
+    seconds = timed(lambda: model.fit(*rows).prune(*rows, max_drop=0.005, validation_fraction=0.1))
     path = output / "icd10cm.xtrellis"
     size = model.save(path)
     model = load_model(path)

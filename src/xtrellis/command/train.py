@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from . import options as opt
+from .compiling import timed
 from .errors import busy, note
 from .folders import check_from_disk, read_or_open
 from .outputs import check_output, save_model, size_in_words
@@ -146,7 +146,7 @@ def _train_and_save(
     from ..learning.checkpoint import emptying_later
 
     with emptying_later():
-        seconds = _timed(fit)
+        seconds = timed(fit)
         if prune is not None and data.X_valid is None:
             share = _validation_share(prune, len(data.y))
             estimator.prune(data.X, data.y, max_drop=prune, validation_fraction=share)
@@ -163,12 +163,3 @@ def _validation_share(max_drop: float, n_rows: int) -> float:
     """Share of the rows to prune with: a tenth, or more if so few could not show the drop."""
     enough = 1 / max_drop if max_drop > 0 else math.inf
     return min(max(enough / n_rows, 0.1), 0.5)
-
-
-def _timed(fit: Callable[[], Any]) -> float:
-    """Train, and return the time in seconds, without that of compiling kernels."""
-    from ..kernels import compile_seconds
-
-    start, compiled = time.perf_counter(), compile_seconds()
-    fit()
-    return max(0.0, time.perf_counter() - start - (compile_seconds() - compiled))

@@ -87,7 +87,7 @@ def draw_trade_off(
     Parameters
     ----------
     groups : dict of str to list of (cost, value, label)
-        The points of each family, joined by a line.
+        The points of each family, joined by a line in this order.
     x_label, y_label : str
         Labels of the axes. The axis of costs is logarithmic.
     ax : matplotlib Axes, optional
@@ -107,7 +107,6 @@ def draw_trade_off(
     """
     ax = new_axes(WIDTHS_SIZE) if ax is None else ax
     for number, (name, points) in enumerate(groups.items()):
-        points = sorted(points)
         color = FAMILIES[number % len(FAMILIES)]
         marker = "osD^vPX*"[number % 8]
         style = "-" if len(points) > 1 else ""
