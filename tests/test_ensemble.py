@@ -114,6 +114,18 @@ def test_scikit_learns_own_checks():
     assert sum(r["status"] == "passed" for r in results) > 50
 
 
+def test_members_are_trellises_that_differ_where_one_would_be_one_vs_rest(data):
+    X, y = data
+    alone = TrellisClassifier(C=1.0, random_state=0).fit(X, y)
+    assert alone.trellis_.slice_width == len(alone.classes_) == 30
+    for settings, width in (({}, 6), ({"slice_width": 4}, 4), ({"max_classes": 50}, 8)):
+        member = TrellisClassifier(C=1.0, **settings)
+        model = TrellisEnsemble(member, n_estimators=2, random_state=0).fit(X, y)
+        assert [each.trellis_.slice_width for each in model.estimators_] == [width, width]
+        paths = [each.model_.assignment.path_of_class for each in model.estimators_]
+        assert not np.array_equal(*paths)
+
+
 @pytest.mark.parametrize("name", MEMBERS)
 def test_it_is_the_mean_of_its_members(name, data):
     X, y = data

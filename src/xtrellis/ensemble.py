@@ -311,7 +311,8 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
 
 def _keep_them_different(members: list[Any], n_classes: int) -> None:
     """Give members the width of a trellis where they would be one-vs-rest: all alike."""
-    for member in members:
+    for member in members if 1 < n_classes <= FEW_CLASSES else ():
         settings = member.get_params(deep=False)
-        if 1 < n_classes <= FEW_CLASSES and settings.get("slice_width", 0) is None:
+        ours = settings.get("slice_width", 0) is None and settings["max_classes"] is None
+        if ours:  # room for more classes means a trellis anyway
             member.slice_width = default_slice_width(n_classes)
