@@ -8,7 +8,7 @@ from xtrellis import TrellisClassifier
 from xtrellis._arrays import canonical_csr
 from xtrellis.decoding.confidence import losses_in_bits
 from xtrellis.fitting import LabelledRows
-from xtrellis.judging import Judged, log_loss, losses_of, ranks_of
+from xtrellis.judging import Judged, log_loss, losses_of, ranks_of, to_judge_by
 
 SETTINGS = {
     "default": {},
@@ -68,3 +68,15 @@ def test_paths_that_were_listed_before_are_not_looked_for_again(judged):
     for one, other in zip(judged.five_best, again.five_best, strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.shares_memory(again.five_best[0], listed[0])
+
+
+def test_rows_to_judge_by_count_for_those_to_come():
+    """One class has two rows: none to come is of a class with only one row."""
+    y_encoded = np.array([0, 0, 1, 1, 1, 2, 2, 2, 2])
+    X = canonical_csr(np.arange(9.0, dtype=np.float32)[:, np.newaxis] + 1)
+    data = LabelledRows(X, y_encoded, np.full(9, 2, np.float32), np.arange(3))
+    held_out = np.array([1, 0, 1, 0, 0, 1, 0, 0, 0], bool)
+    rows = to_judge_by(data, held_out)
+    np.testing.assert_array_equal(rows.X.toarray().ravel(), [3, 6])
+    np.testing.assert_allclose(rows.sample_weight, [2 * 2 / 3, 2 * 7 / 3])
+    np.testing.assert_array_equal(to_judge_by(data, held_out, np.array([5])).y_encoded, [2])

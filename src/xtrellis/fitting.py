@@ -48,7 +48,7 @@ from .held_out import (
     stored,
     uncalibrated,
 )
-from .judging import Judged, log_loss
+from .judging import Judged, log_loss, to_judge_by
 from .learning.learners import Learner, SklearnLearner, get_learner
 from .learning.rows import hold_out_rows, merge_rows, prepare_rows
 from .learning.training import History, Report, ResidentBlocks, run_epochs
@@ -283,8 +283,9 @@ def _train_and_calibrate(
     measure_held_out_loss: bool,
 ) -> FittedTrellis:
     """Train on all rows, with settings that suit weights trained without the held-out rows."""
-    sample = data[rng.permutation(np.flatnonzero(held_out))[:HELD_OUT_SAMPLE]]
-    engine = Engine(estimator, learner, data, held_out, trellis, sample, seed=rng.randint(2**31))
+    drawn = rng.permutation(np.flatnonzero(held_out))[:HELD_OUT_SAMPLE]
+    seed = rng.randint(2**31)
+    engine = Engine(estimator, learner, data, held_out, trellis, data[drawn], seed)
     choice = choose_settings(engine)
     engine, before = choice.engine, choice.before
     # All rows are trained on; the held-out ones last, if there are no weights without them yet.
@@ -295,6 +296,7 @@ def _train_and_calibrate(
     before = trained.before if before is None else before
     folds = []
     if before is not None:
+        sample = to_judge_by(data, held_out, drawn)
         folds.append(Fold(engine.model(choice.assignment, before), held_out, sample))
     folds += _more_folds(choice, folds, rng)
     model = engine.model(choice.assignment, trained.weights)
@@ -323,7 +325,7 @@ def _more_folds(
         order = engine.orders[0] if choice.selection is None else choice.selection.order
         assignment = fold.assignment(order)
         weights = fold.train_before(fold.rows(assignment), choice.learner)
-        yield Fold(fold.model(assignment, weights), held_out, data[held_out])
+        yield Fold(fold.model(assignment, weights), held_out, to_judge_by(data, held_out))
         n_judged += int(held_out.sum())
 
 

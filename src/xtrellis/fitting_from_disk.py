@@ -41,7 +41,7 @@ from .fitting import (
 from .held_out import Fold, floor_of, settled
 from .learning.from_disk import DiskRows, Setting, train_edges_from_disk
 from .learning.learners import Learner, LinearSVM
-from .learning.rows import hold_out_rows
+from .learning.rows import held_out_weights, hold_out_rows
 from .learning.stored_rows import survey
 from .model.packed_arrays import Counts
 
@@ -134,14 +134,14 @@ def fit_from_disk(
     held_out = hold_out_rows(y_encoded, share, rng)
     rows = DiskRows(stored, y_encoded, weights, held_out)
     trellis = trellis_for(estimator, len(classes))
-    drawn = rng.permutation(np.flatnonzero(held_out))[:most]
+    drawn = np.sort(rng.permutation(np.flatnonzero(held_out))[:most])
     seed = int(rng.randint(2**31))
 
     def labelled(numbers: IntArray) -> LabelledRows:
         own = y_encoded[numbers]
         return LabelledRows(stored.gather(numbers), own, weights[own], classes)
 
-    sample = labelled(np.sort(drawn)) if len(drawn) else None
+    sample = labelled(drawn) if len(drawn) else None
     release_memory()
     sums = stored.class_sums(y_encoded, ~held_out, len(classes), int(memory / _SUMS / 8))
     alike = LabelledRows(sums, np.arange(len(classes)), weights, classes)
@@ -170,7 +170,8 @@ def fit_from_disk(
     folds = []
     if trained.before is not None:
         before = choice.engine.model(choice.assignment, trained.before)
-        folds.append(Fold(before, none, engine.sample))
+        counts = held_out_weights(y_encoded, held_out, drawn) * engine.sample.sample_weight
+        folds.append(Fold(before, none, replace(engine.sample, sample_weight=counts)))
     model, loss, threshold = settled(estimator, model, alike, folds)
     if dropped > threshold:
         warnings.warn(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ._arrays import Float64Array, IntArray, canonical_csr
 from ._threads import in_threads
 from .decoding.confidence import N_BEST, N_JUDGED, BestPaths, losses_in_bits
+from .learning.rows import held_out_weights
 from .prediction import TrellisModel
 
 if TYPE_CHECKING:
@@ -20,6 +22,19 @@ if TYPE_CHECKING:
 Listed = tuple[IntArray, Float64Array, Float64Array]  # best paths, their costs and their logs
 
 _ROWS = 1_024  # that are searched for at once
+
+
+def to_judge_by(
+    data: LabelledRows, held_out: npt.NDArray[np.bool_], numbers: IntArray | None = None
+) -> LabelledRows:
+    """Rows held out, or some of them; each counts for as many rows to come as it stands for.
+
+    Those that stand for none are left out.
+    """
+    numbers = np.flatnonzero(held_out) if numbers is None else numbers
+    weights = held_out_weights(data.y_encoded, held_out, numbers)
+    rows = data[numbers[weights > 0]]
+    return replace(rows, sample_weight=rows.sample_weight * weights[weights > 0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from samples import topics
 from xtrellis._arrays import canonical_csr, occurring_columns
 from xtrellis.graph import Trellis, similarity_assignment
 from xtrellis.learning.rows import (
+    held_out_weights,
     hold_out_rows,
     merge_rows,
     prepare_rows,
@@ -61,6 +62,37 @@ def test_holding_out_leaves_a_row_of_every_class():
     for size in (2, 3, 10):  # the same share of classes of all sizes
         mine = np.repeat([1, 2, 3, 10, 4] * 100, [1, 2, 3, 10, 4] * 100) == size
         assert abs(held_out[mine].mean() - 0.3) < 0.1
+
+
+def test_rows_drawn_at_random_count_alike():
+    rng = np.random.RandomState(0)
+    y = rng.zipf(1.5, 2_000) % 300  # many classes have one row
+    held_out = hold_out_rows(np.unique(y, return_inverse=True)[1], 0.1, rng)
+    weights = held_out_weights(
+        np.unique(y, return_inverse=True)[1], held_out, np.flatnonzero(held_out)
+    )
+    np.testing.assert_array_equal(weights, np.ones(held_out.sum()))
+
+
+def test_held_out_rows_stand_for_rows_of_classes_as_large_as_theirs_has_become():
+    rng = np.random.RandomState(0)
+    y = np.repeat(np.arange(3_000), rng.randint(2, 9, 3_000))  # from two rows to eight
+    sizes = np.bincount(y)
+    held_out = hold_out_rows(y, 0.1, rng)
+    weights = held_out_weights(y, held_out, np.flatnonzero(held_out))
+    left = (sizes - np.bincount(y[held_out], minlength=3_000))[y[held_out]]
+    assert weights[left == 1].max() == 0
+    for n_rows in range(2, 7):  # of the largest classes some row is always held out
+        share = weights[left == n_rows].sum() / weights.sum()
+        assert share == pytest.approx((sizes[y] == n_rows).mean(), rel=1e-5)
+    assert weights.mean() == pytest.approx(1, rel=1e-5)
+
+
+def test_all_held_out_rows_count_where_all_classes_are_large():
+    y = np.repeat(np.arange(50), 40)
+    held_out = hold_out_rows(y, 0.1, np.random.RandomState(0))
+    weights = held_out_weights(y, held_out, np.flatnonzero(held_out))
+    np.testing.assert_allclose(weights, np.ones(held_out.sum()))
 
 
 def test_rows_that_may_not_be_held_out():

@@ -13,6 +13,9 @@ from ..graph.trellis import Trellis
 
 _CHUNK = 8  # rows that are visited together; see visiting_order
 _CACHED = 4096  # rows of a block that stay in the processor's caches
+_MANY = 10  # rows of a class: one more or less makes no difference
+_FEW_SINGLE = 0.05  # classes with one row for each with two: a random tenth of the rows, set aside,
+# leaves a tenth or more
 
 
 def merge_rows(
@@ -64,6 +67,41 @@ def hold_out_rows(
     _, firsts = np.unique(y_encoded[order], return_index=True)
     chosen[order[firsts]] = False
     return chosen
+
+
+def held_out_weights(
+    y_encoded: IntArray, held_out: npt.NDArray[np.bool_], numbers: IntArray
+) -> Float32Array:
+    """How many of the rows to come each of these held-out rows stands for: one on average.
+
+    A held-out row is judged by a model that has seen one row less of its class than there are. That
+    is as it should be if rows to come are drawn like those at hand: of each class some happened to
+    be drawn, and of some classes one. But where a share of every class was set aside to be
+    predicted, hardly any class is left with one row, and a row to come is of a class with as many
+    rows as there are. Then rows are weighted, by the number of rows that their class had left, so
+    that these numbers are as frequent as among all rows.
+
+    >>> y_encoded = np.array([0, 0, 1, 1, 1, 2, 2, 2, 2])
+    >>> held_out = np.array([1, 0, 1, 0, 0, 1, 0, 0, 0], bool)
+    >>> held_out_weights(y_encoded, held_out, np.flatnonzero(held_out)).round(2)
+    array([0.  , 0.67, 2.33], dtype=float32)
+    """
+    sizes, chosen = np.bincount(y_encoded), y_encoded[held_out]
+    left = np.minimum(sizes - np.bincount(chosen, minlength=len(sizes)), _MANY)
+    sizes = np.minimum(sizes, _MANY)
+    n_classes = np.bincount(sizes, minlength=_MANY + 1)
+    if n_classes[1] > _FEW_SINGLE * n_classes[2] or len(chosen) == 0:
+        return np.ones(len(numbers), np.float32)
+    wanted = np.bincount(sizes[y_encoded], minlength=_MANY + 1)
+    found = np.bincount(left[chosen], minlength=_MANY + 1)
+    # What no class was left with goes to the next number below that some were, or else above.
+    for number in range(_MANY, 0, -1):
+        if not found[number]:
+            wanted[number - 1] += wanted[number]
+            wanted[number] = 0
+    wanted[np.flatnonzero(found)[0]] += wanted[0]
+    weights = wanted / wanted.sum() * found.sum() / np.maximum(found, 1)
+    return weights.astype(np.float32)[left[y_encoded[numbers]]]
 
 
 def shuffled_rows(X: Any, rng: np.random.RandomState) -> tuple[Any, IntArray, IntArray]:
