@@ -27,7 +27,7 @@ from .decoding.conformal import Conformal
 from .decoding.lazy import is_bounded, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import checked_costs, k_shortest_paths, log_probabilities, shortest_paths
-from .decoding.reranking import N_RERANKED, NO_CENTROIDS, Centroids
+from .decoding.reranking import N_RERANKED, Centroids
 from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
@@ -228,7 +228,7 @@ class TrellisModel:
         """What the search takes of the model, and of the centroids if it is to re-rank."""
         classes = self.assignment.class_of_path
         if centroids is None:
-            return *self._graph_arguments, NO_CENTROIDS, 0.0, 0, classes
+            return *self._graph_arguments, None, 0.0, 0, classes
         n_reranked = min(N_RERANKED, self.n_classes)
         return *self._graph_arguments, centroids.arrays, centroids.strength, n_reranked, classes
 

@@ -1,9 +1,11 @@
-"""Compile the search into the cache: ``python -m xtrellis.command.compile_search``.
+"""Compile one of the largest kernels into the cache; started by ``compiling``.
 
-Started by ``compiling``.
+python -m xtrellis.command.compile_largest svm_round, or k_best
 """
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 from scipy import sparse
@@ -13,8 +15,21 @@ from ..decoding.calibration import LOCAL
 from ..decoding.confidence import BestPaths
 from ..graph.assignment import given_assignment
 from ..graph.trellis import Trellis
+from ..kernels import svm
 from ..model.weights import gather_blocks
 from ..prediction import TrellisModel
+
+
+def train_nothing() -> None:
+    """A round over no rows, of the types that training has.
+
+    (To have one row trained would mean to import scikit-learn.)
+    """
+    f32 = np.float32
+    rows = np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0, f32), np.empty(0, np.int64)
+    edges = np.empty((0, 1), np.int32), np.empty(0, f32), np.empty(0, f32), f32(1), f32(1)
+    weights = np.empty((0, 1), f32), np.empty((0, 1), f32), np.empty(1, f32)
+    svm.svm_round(*rows, 1, *edges, *weights, np.empty(0, f32), np.empty(1), np.empty(1))
 
 
 def smallest_model() -> TrellisModel:
@@ -27,6 +42,11 @@ def smallest_model() -> TrellisModel:
     return TrellisModel(np.arange(2), trellis, paths, weights, LOCAL, BestPaths(), "local")
 
 
-if __name__ == "__main__":
+def search_for_nothing() -> None:
+    """A search in the smallest model."""
     row = sparse.csr_matrix(np.ones((1, 1), np.float32))
     smallest_model().k_best(canonical_csr(row), 1)
+
+
+if __name__ == "__main__":
+    {"svm_round": train_nothing, "k_best": search_for_nothing}[sys.argv[1]]()

@@ -1,7 +1,7 @@
 """What to do while kernels are compiled, which takes some seconds once per machine.
 
-A line announces it. The search is the largest kernel and is needed last, so a second process
-compiles it into the cache while this one compiles the kernels that are needed before.
+A line announces it. Two further processes compile the largest kernels into the cache, a round of
+training and the search. Meanwhile this one imports what it needs and compiles the others.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from ..kernels import compile_seconds, compiled_elsewhere, on_compile
 from .errors import note
 
 _announced: list[Callable[[], None]] = []
 _helpers: list[subprocess.Popen[bytes]] = []
-_PATIENCE = 60  # seconds to wait; after that, this process compiles the search itself
+LARGEST = ("svm_round", "k_best")  # kernels
+_PATIENCE = 60  # seconds to wait; after that, this process compiles a kernel itself
 
 
 def announce_compiling() -> None:
@@ -27,34 +29,45 @@ def announce_compiling() -> None:
     _announced.append(on_compile(_start))
 
 
+def compile_ahead() -> None:
+    """Begin at once if the search was never compiled: imports take a while, too."""
+    from ..kernels import lazy
+    from ..kernels._jit import cache_folders, is_compiled
+
+    if cache_folders()[0] is not None and not is_compiled(lazy.k_best):
+        compile_beside()
+
+
 def _start(line: str, is_kept: bool) -> None:
     note(line)
-    if is_kept and (os.cpu_count() or 1) > 1:
-        compile_search_beside()
+    if is_kept:
+        compile_beside()
 
 
-def compile_search_beside() -> None:
-    """Let another process compile the search, unless one has been started before."""
-    if _helpers:
+def compile_beside() -> None:
+    """Let other processes compile the largest kernels, unless they have been started before."""
+    if _helpers or (os.cpu_count() or 1) < 2:
         return
-    try:
-        other = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.compile_search"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-    except OSError:
-        return
-    _helpers.append(other)
-
-    def wait() -> None:
+    for name in LARGEST:
         try:
-            other.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            other.kill()
+            other = subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.compile_largest", name],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        except OSError:
+            return
+        _helpers.append(other)
+        compiled_elsewhere(name, partial(_wait, other))
 
-    compiled_elsewhere("k_best", wait)
+
+def _wait(other: subprocess.Popen[bytes]) -> None:
+    """Wait until another process has ended."""
+    try:
+        other.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        other.kill()
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from . import options as opt
-from .compiling import timed
+from .compiling import compile_ahead, timed
 from .errors import busy, note
 from .folders import check_from_disk, read_or_open
 from .outputs import check_output, save_model, size_in_words
@@ -79,6 +79,7 @@ def train(
     check_output(model, rows, valid, class_texts)
     if prune is not None and not 0 <= prune < 1:
         raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
+    compile_ahead()
     classifier = opt.new_classifier(training, width, learner, C, epochs, jobs, seed, checkpoint)
     if trellises > 1:
         from ..ensemble import TrellisEnsemble

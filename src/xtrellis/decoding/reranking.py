@@ -238,16 +238,6 @@ def _largest_entries(
     return larger | (equal & (place < room[class_of_entry])), largest
 
 
-NO_CENTROIDS = CentroidArrays(
-    np.zeros(1, np.int64),
-    np.empty(0, np.int64),
-    np.empty(0, np.uint8),
-    np.full(4, -1, np.int64),
-    np.empty(0, np.uint16),
-    np.empty(0, np.float32),
-)
-
-
 def choose_strength(
     costs: Float64Array,
     cosines: Float64Array,

@@ -99,6 +99,11 @@ def for_types_of(function: Callable, *arguments: object) -> Callable:
     return function.compile(tuple(numba.typeof(each) for each in arguments))
 
 
+def is_compiled(function: Callable) -> bool:
+    """Whether the cache has a kernel, for whatever types."""
+    return numba.config.DISABLE_JIT or function._cache.has_any()
+
+
 # ---------------------------------------------------------------------- where compiled code is kept
 
 
@@ -195,6 +200,16 @@ class _KernelCache(caching.FunctionCache):
             caching.IndexDataCacheFile(str(folder), self._impl.filename_base, _source_stamp())
             for folder in readable
         ]
+
+    def has_any(self) -> bool:
+        """Whether one of the folders has the kernel for some types."""
+        for file in self.files:
+            try:
+                if file._load_index():
+                    return True
+            except Exception:
+                continue
+        return False
 
     def _load_overload(self, sig, target_context):
         found = self._look_up(sig, target_context)

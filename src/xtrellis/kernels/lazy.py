@@ -167,8 +167,9 @@ def k_best(
 ):
     """The k cheapest paths of every row, cheapest first, with their costs.
 
-    The first ``n_reranked`` of them are ordered anew by the centroids ``c`` of their classes, and
-    the search ends as soon as no other path can be among the k best of these. If there are
+    If there are centroids ``c``, the first ``n_reranked`` paths are ordered anew by those of their
+    classes, and the search ends as soon as no other can be among the k best. (None is a type of its
+    own: the kernel for it is compiled without all that.) If there are
     ``last_paths``, one for each row, it ends when it has found this path, too.
 
     Vertices of the last slice have one edge, whose margin does not depend on the row: a path that
@@ -183,8 +184,10 @@ def k_best(
     vertex_starts, column_starts, bias = w.vertex_starts, w.column_starts, w.bias
     slots, homes, table = w.slots, w.homes, w.table
     entry_starts, columns, values = w.entry_starts, w.columns, w.values
-    starts, features, codes = c.starts, c.features, c.codes
-    lists, buckets, excesses = c.slots, c.buckets, c.excesses
+    if c is not None:
+        starts, features, codes = c.starts, c.features, c.codes
+        lists, buckets, excesses = c.slots, c.buckets, c.excesses
+        sums = np.empty(N_BUCKETS, np.float32)
     n_vertices = vertex_starts.size - 1
     longest = longest_row(indptr)
     lows, highs = np.empty(longest, np.int64), np.empty(longest, np.int64)
@@ -217,7 +220,6 @@ def k_best(
     passed, numbers = np.empty(n_most, np.int64), np.empty(n_most, np.int64)  # path numbers: up to
     # the vertex, and with the edge, whose head is in ``edges``
     edges, heap = np.empty(n_most, np.int64), np.empty(n_most, np.int64)
-    sums = np.empty(N_BUCKETS, np.float32)
     for i in range(indptr.size - 1):
         start, n_features = indptr[i], indptr[i + 1] - indptr[i]
         find_features(indices, start, start + n_features, slots, lows, highs, spans)
@@ -294,13 +296,13 @@ def k_best(
                 continue
             if size == 0:
                 break
-            if found >= k:
+            if c is not None and found >= k:
                 key = keys[heap[0]] / RESOLUTION
                 proved = reranked_cost(key, strength, nearest) >= path_costs[i, k - 1]
                 if not proved and not is_known:
                     nearest, is_known = largest_cosine(
-                        indices, data, start, start + n_features, length, lists, buckets, excesses,
-                        sums,
+                        indices, data, start, start + n_features, length, lists, buckets,
+                        excesses, sums,
                     ), True  # fmt: skip
                     proved = reranked_cost(key, strength, nearest) >= path_costs[i, k - 1]
                 if proved:
@@ -315,16 +317,16 @@ def k_best(
                 head = _EXIT
             if head == _EXIT:
                 cost = keys[item] / RESOLUTION
-                if found < n_reranked:
+                if found < k:
+                    paths[i, found], path_costs[i, found] = numbers[item], cost
+                    path_logs[i, found] = log
+                if c is not None and found < n_reranked:
                     near = cosine(
-                        indices, data, start, start + n_features, length, starts, features, codes,
-                        class_of_path[numbers[item]],
+                        indices, data, start, start + n_features, length, starts, features,
+                        codes, class_of_path[numbers[item]],
                     )  # fmt: skip
                     cost = reranked_cost(cost, strength, near)
                     insert(paths, path_costs, path_logs, i, found, numbers[item], cost, log)
-                else:
-                    paths[i, found], path_costs[i, found] = numbers[item], cost
-                    path_logs[i, found] = log
                 found += 1
                 if i < last_paths.size and numbers[item] == last_paths[i]:
                     break

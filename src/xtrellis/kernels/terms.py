@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._jit import kernel
+from ._jit import kernel, part
 
 WORD = 1  # of a character's class: \w of regular expressions
 SPACE = 2  # \s
@@ -131,7 +131,7 @@ def find_terms(
     return stops.size, n_ids, n_terms
 
 
-@kernel
+@part
 def _split_words(text, p, stop, classes, buffer, marks):
     """Copy the words of a text, a space after each; word i is at ``marks[2 * i : 2 * i + 2]``."""
     n_words, n, inside = 0, 0, False
@@ -155,7 +155,7 @@ def _split_words(text, p, stop, classes, buffer, marks):
     return n_words
 
 
-@kernel
+@part
 def _pad_word(text, p, stop, classes, buffer, marks):
     """Copy the next run without spaces, a space before and after it.
 
@@ -184,7 +184,7 @@ def _pad_word(text, p, stop, classes, buffer, marks):
     return p, count + 1
 
 
-@kernel
+@part
 def _character(text, p):
     """Number of the character at a place, and the place after it."""
     c, n_more = np.int64(text[p]), 0
@@ -202,7 +202,7 @@ def _character(text, p):
 # ---------------------------------------------------------------------- the table
 
 
-@kernel
+@part
 def _murmur(content, a, b, seed):
     """MurmurHash3 of bytes, 32 bits; by Austin Appleby, in the public domain."""
     h, p = seed, a
