@@ -44,6 +44,7 @@ from .learning.learners import Learner, LinearSVM
 from .learning.rows import held_out_weights, hold_out_rows
 from .learning.stored_rows import survey
 from .model.packed_arrays import Counts
+from .resuming import check_checkpoint, kept_blocks
 
 if TYPE_CHECKING:
     from .classifier import TrellisClassifier
@@ -102,7 +103,10 @@ class ShardsMixin:
             return self.fit(*shards.in_memory())  # type: ignore[attr-defined]
         with built_aside(self, fresh=True) as new:
             estimator: Any = new
-            fitted = fit_from_disk(estimator, check_settings(estimator), shards, memory)
+            learner = check_settings(estimator)
+            check_checkpoint(estimator, learner)
+            with kept_blocks(estimator, shards):
+                fitted = fit_from_disk(estimator, learner, shards, memory)
             estimator.model_, estimator.history_ = fitted.model, fitted.history
             estimator.held_out_loss_ = fitted.held_out_loss
             estimator.prune_threshold_ = fitted.threshold
@@ -212,7 +216,7 @@ def _checked_learner(estimator: TrellisClassifier, learner: Learner) -> LinearSV
             f"{where} is for learner='svm', got learner={estimator.learner!r}: learn with "
             f"partial_fit, shard by shard, or give it more memory"
         )
-    for name, wanted in (("training", "local"), ("early_stopping", False), ("checkpoint", None)):
+    for name, wanted in (("training", "local"), ("early_stopping", False)):
         if getattr(estimator, name) != wanted:
             given = getattr(estimator, name)
             raise ValueError(f"{where} needs {name}={wanted!r}, got {given!r}")

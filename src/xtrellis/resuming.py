@@ -5,33 +5,43 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .learning.checkpoint import keeping_blocks
 from .learning.learners import Learner, SklearnLearner
 
 if TYPE_CHECKING:
     from .classifier import TrellisClassifier
+    from .data.shards import Shards
     from .fitting import LabelledRows
 
 
 @contextmanager
-def kept_blocks(estimator: TrellisClassifier, data: LabelledRows | None) -> Iterator[None]:
+def kept_blocks(estimator: TrellisClassifier, data: LabelledRows | Shards | None) -> Iterator[None]:
     """Keep finished blocks in the estimator's checkpoint, if it has one."""
     if estimator.checkpoint is None or data is None:
         yield
         return
-    X = data.X
-    arrays = [X.data, X.indices, X.indptr, np.array(X.shape)]
-    arrays += [data.y_encoded, data.sample_weight, data.classes]
-    arrays += [] if data.may_hold_out is None else [data.may_hold_out]
     settings = estimator.get_params(deep=False)
     for name in ("checkpoint", "n_jobs", "verbose"):  # which change nothing
         del settings[name]
-    with keeping_blocks(estimator.checkpoint, settings, arrays):
+    with keeping_blocks(estimator.checkpoint, settings, _identity(data)):
         yield
+
+
+def _identity(data: LabelledRows | Shards) -> list[npt.NDArray[Any]]:
+    """Arrays that tell these rows from others."""
+    from .data.shards import Shards
+
+    if isinstance(data, Shards):
+        return [np.frombuffer(data.digest(), np.uint8)]
+    X = data.X
+    arrays = [X.data, X.indices, X.indptr, np.array(X.shape)]
+    arrays += [data.y_encoded, data.sample_weight, data.classes]
+    return arrays if data.may_hold_out is None else [*arrays, data.may_hold_out]
 
 
 def check_checkpoint(estimator: TrellisClassifier, learner: Learner) -> None:

@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from clusters import bits
 from samples import topics
 from xtrellis import TrellisClassifier, TrellisEnsemble, load_model
+from xtrellis.data import write_shards
 from xtrellis.learning import LinearSVM, training
 from xtrellis.learning.checkpoint import _difference, emptying_later
 
@@ -133,6 +134,24 @@ def test_twenty_kills_at_random_moments(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("20 kills, up to ")
+    assert done.stdout.endswith(" 0 left\n")
+
+
+def test_a_killed_command_that_reads_from_disk_goes_on(tmp_path):
+    X, y = topics(n_classes=300, n_features=3000, n_rows=6000)
+    rows = tmp_path / "rows"
+    write_shards([(X, y)], rows, shard_bytes=100_000)
+    script = TESTS / "learning" / "kill_command.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(rows), str(tmp_path), "1", "0", "--memory", "0.004"],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 kills, up to ")
     assert done.stdout.endswith(" 0 left\n")
 
 

@@ -18,6 +18,8 @@ from xtrellis import TrellisClassifier, fitting_from_disk
 from xtrellis.data import DataError, write_shards
 from xtrellis.learning import LinearSVM, from_disk, stored_rows
 from xtrellis.learning.stored_rows import spill, survey
+from xtrellis.learning.training import train_block
+from xtrellis.resuming import kept_blocks
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +245,50 @@ def test_a_quarter_of_the_rows_memory_is_enough(tmp_path):
     assert not list((tmp_path / "large").glob("tmp*"))
 
 
+# ---------------------------------------------------------------------- stopped and resumed
+
+
+def test_only_what_is_left_is_trained(shards, tmp_path, monkeypatch, always_from_disk):
+    folder, trained = tmp_path / "blocks", []
+    model = TrellisClassifier(7, C=1.0, random_state=0, n_jobs=1)
+    expected = bits(model.fit_shards(shards, memory=2**26))
+
+    def failing(*arguments):
+        trained.append(arguments[1].vertex)
+        if len(trained) == 4:
+            raise RuntimeError("out of power")
+        return train_block(*arguments)
+
+    monkeypatch.setattr(from_disk, "train_block", failing)
+    model.set_params(checkpoint=folder)
+    with pytest.raises(RuntimeError, match="out of power"):
+        model.fit_shards(shards, memory=2**26)
+    kept = list(folder.glob("*.block"))
+    assert len(kept) >= 4  # those of the source, and three
+    assert bits(model.fit_shards(shards, memory=2**26)) == expected
+    assert len(set(trained[4:])) == len(trained[4:])
+    assert set(trained[:3]).isdisjoint(trained[4:])
+    assert list(folder.iterdir()) == []
+
+
+def test_the_checkpoint_of_other_shards_is_refused(rows, shards, tmp_path, always_from_disk):
+    X, y = rows
+    others = write_shards([(X * 2, y)], tmp_path / "others", shard_bytes=20_000)
+    folder = tmp_path / "blocks"
+    model = TrellisClassifier(7, C=1.0, random_state=0, checkpoint=folder)
+    claim = claim_of(model, shards)
+    (folder / "checkpoint.json").write_text(claim)
+    message = refusal(model.fit_shards, others, memory=2**26)
+    assert "is the checkpoint of another training (of other rows or labels)" in message
+    model.fit_shards(shards, memory=2**26)
+
+
+def claim_of(model, shards):
+    """What a checkpoint says about a training while it goes on."""
+    with kept_blocks(model, shards):
+        return (model.checkpoint / "checkpoint.json").read_text()
+
+
 # ---------------------------------------------------------------------- bad input
 
 
@@ -259,7 +305,7 @@ def test_what_cannot_be_trained_from_disk_is_named(shards):
         ({"training": "independent"}, "needs training='local', got 'independent'"),
         ({"slice_width": "auto"}, "needs a number for slice_width, or None; got 'auto'"),
         ({"early_stopping": True}, "needs early_stopping=False, got True"),
-        ({"checkpoint": "x", "random_state": 0}, "needs checkpoint=None, got 'x'"),
+        ({"checkpoint": "x"}, "checkpoint needs a number for random_state"),
         ({"class_weight": {3: 0.0}}, "class_weight must be positive for rows on disk, got 0 for 3"),
     ]:
         clf = TrellisClassifier(**settings)

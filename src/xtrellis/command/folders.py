@@ -72,7 +72,6 @@ def check_from_disk(
         ("--training", getattr(classifier, "training", "joint") != "local"),
         ("--learner", getattr(classifier, "learner", "svm") != "svm"),
         ("--width auto", getattr(classifier, "slice_width", None) == "auto"),
-        ("--checkpoint", getattr(classifier, "checkpoint", None) is not None),
     ):
         if given:
             enough = math.ceil(needed / 2**30 * 10) / 10

@@ -29,7 +29,7 @@ from ..model.atomic import replacing
 from ..model.finished_block import FinishedBlock
 from ..model.model_file import checksum, read_file, write_file
 from ..model.packing import ModelFileError, Packer, Unpacker
-from .blocks import BlockResult, Job, Plan
+from .blocks import BlockResult, Job
 
 NAME, SUFFIX = "checkpoint.json", ".block"
 _ENTRY = "xtrellis block"  # of a file's header
@@ -144,7 +144,7 @@ class Stage:
 
     folder: Path
     digest: str
-    plans: Sequence[Plan]
+    edges: Sequence[IntArray]  # of each block
     n_features: int
 
     def read(self, index: int) -> Any | None:
@@ -166,7 +166,7 @@ class Stage:
             raise ModelFileError("its checksum is wrong")
         result = _result(Unpacker(arrays).unpack(facts["block"], ""))
         for block in _blocks(result):
-            _check(block, self.plans[index].edges, self.n_features)
+            _check(block, self.edges[index], self.n_features)
         return result
 
     def write(self, index: int, result: Any) -> None:
@@ -183,19 +183,30 @@ class Stage:
 
 def stage_of(job: Job) -> Stage | None:
     """Where the blocks of a call are kept; None if they are not."""
-    folder, rows, plans = _folder.get(), job.rows, job.plans
-    if folder is None:
+    rows, plans = job.rows, job.plans
+    if _folder.get() is None:
         return None
-    facts = [
-        job.function.__name__,
-        *(_in_words(each) for i in range(len(plans)) for each in job.settings(i)),
-    ]
+    facts = [job.function.__name__, *(each for i in range(len(plans)) for each in job.settings(i))]
     X = rows.X
     arrays = [
         *(X.data, X.indices, X.indptr, rows.features, rows.path_edges, rows.sample_weight),
-        *(rows.held_out, np.array([rows.n_features, rows.n_edges]), *(p.edges for p in plans)),
+        *(rows.held_out, np.array([rows.n_features, rows.n_edges])),
     ]
-    return Stage(folder, _digest(arrays, facts)[:20], plans, rows.n_features)
+    return stage_for([plan.edges for plan in plans], rows.n_features, facts, arrays)
+
+
+def stage_for(
+    edges: Sequence[IntArray],
+    n_features: int,
+    facts: Sequence[Any],
+    arrays: Sequence[npt.NDArray[Any]],
+) -> Stage | None:
+    """The same for blocks of these edges; facts and arrays are what else goes into them."""
+    folder = _folder.get()
+    if folder is None:
+        return None
+    digest = _digest([*arrays, *edges], [_in_words(each) for each in facts])
+    return Stage(folder, digest[:20], edges, n_features)
 
 
 def _parts(result: Any) -> dict[str, Any]:

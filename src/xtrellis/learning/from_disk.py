@@ -25,6 +25,7 @@ from ..graph.trellis import Trellis
 from ..model.finished_block import FinishedBlock, finish_block
 from ..model.weights import EdgeWeights
 from .blocks import BlockResult, Plan, edge_parts
+from .checkpoint import Stage, stage_for
 from .cluster import stop_if_unwanted
 from .learners import LinearSVM
 from .learners.streamed_svm import Parts, StreamedBlock, StreamedSVM
@@ -309,8 +310,17 @@ class _Job:
 
         ordered = sorted(range(len(tasks)), key=lambda number: -tasks[number][1])
         parallel = Parallel(n_jobs=self.setting.n_jobs, require="sharedmem", return_as="generator")
-        counts = self._rows_of_edges()
-        results = parallel(delayed(tasks[number][2])() for number in ordered)
+        counts, stage = self._rows_of_edges(), self._stage([edges for edges, _, _ in tasks])
+
+        def trained(number: int) -> BlockResult:
+            result = stage.read(number) if stage is not None else None
+            if result is None:
+                result = tasks[number][2]()
+                if stage is not None:
+                    stage.write(number, result)
+            return result
+
+        results = parallel(delayed(trained)(number) for number in ordered)
         for number, result in zip(ordered, results, strict=True):
             stop_if_unwanted()
             edges, work, _ = tasks[number]
@@ -318,6 +328,16 @@ class _Job:
             self._keep(result, pairs, work / self.total_work)
             del result
             release_memory()
+
+    def _stage(self, edges: list[IntArray]) -> Stage | None:
+        """Where blocks are kept for a training that resumes this one; None if they are not."""
+        setting, rows = self.setting, self.rows
+        facts = [
+            *("from disk", setting.learner, self.epochs, setting.seed, setting.floor),
+            *(setting.memory, self.n_blocks, self.trellis.n_classes, self.trellis.slice_width),
+        ]
+        arrays = [self.path_of_class, rows.held_out, rows.class_weights]
+        return stage_for(edges, rows.stored.shards.n_features, facts, arrays)
 
     def _keep(self, result: BlockResult, n_pairs: int, share: float) -> None:
         self.after.add(result.finished)
