@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .data.shards import Shards
 
 MEMORY = 2**30
+_RESERVE = 10  # share of the memory that is left for what is not counted
 _IN_MEMORY = 8  # times the size of the rows: what ``fit`` takes
 _SUMS = 32  # shares of the memory: for the sums that tell which classes are alike,
 _CHOOSING = 64  # for those that settings are tried on, within the limits of ``choosing``,
@@ -125,13 +126,14 @@ def fit_from_disk(
     estimator: TrellisClassifier, learner: Learner, shards: Shards, memory: int
 ) -> FittedTrellis:
     """Train a trellis as an estimator's parameters say, in so much memory."""
-    svm = _checked_learner(estimator, learner)
+    svm, given = _checked_learner(estimator, learner), memory
+    memory -= memory // _RESERVE
     rng = check_random_state(estimator.random_state)
     y_encoded, classes = shards.encoded_labels(), shards.classes
     weights = _class_weights(estimator, shards, y_encoded)
     stored = survey(shards)
     svm = in_units_of_rows(estimator, svm, stored.norms, weights[y_encoded])
-    _check_memory(shards, len(stored.features), memory)
+    _check_memory(shards, len(stored.features), given)
     a_row = 8 * max(stored.n_values / stored.n_rows, 1)
     most = max(1, int(min(HELD_OUT_SAMPLE, memory / _HELD_OUT / a_row)))
     share = min(estimator.calibration, most / stored.n_rows)
@@ -179,7 +181,7 @@ def fit_from_disk(
     model, loss, threshold = settled(estimator, model, alike, folds)
     if dropped > threshold:
         warnings.warn(
-            f"weights up to {dropped:.2g} were dropped to train in {memory / 1e6:.0f} MB, where "
+            f"weights up to {dropped:.2g} were dropped to train in {given / 1e6:.0f} MB, where "
             f"only those up to {threshold:.2g} are too small to matter: more memory gives a better "
             f"model",
             stacklevel=2,
@@ -229,6 +231,7 @@ def _check_memory(shards: Shards, n_features: int, memory: int) -> None:
     """Raise an error if not even one edge could be trained."""
     largest = shards.nbytes * max(shards.counts) // max(shards.n_rows, 1)
     least = 4 * largest + 40 * shards.n_rows + 16 * n_features
+    least += least // (_RESERVE - 1)
     if memory < least:
         given, needed = f"{memory / 1e6:.1f} MB", f"{math.ceil(least / 1e5) / 10:.1f} MB"
         raise ValueError(

@@ -14,8 +14,8 @@ from ..graph.trellis import Trellis
 _CHUNK = 8  # rows that are visited together; see visiting_order
 _CACHED = 4096  # rows of a block that stay in the processor's caches
 _MANY = 10  # rows of a class: one more or less makes no difference
-_FEW_SINGLE = 0.05  # classes with one row for each with two: a random tenth of the rows, set aside,
-# leaves a tenth or more
+_FEW_SINGLE = 0.01  # classes with one row for each with two: a random hundredth of the rows, set
+# aside, leaves as many or more
 
 
 def merge_rows(
