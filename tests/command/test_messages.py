@@ -18,6 +18,7 @@ FILES = {
     "one_class.tsv": "a\tone\na\ttwo\n",
     "no_terms.tsv": "a\t...\nb\t?\n",
     "no_label.svm": "1:1\n2:1\n",
+    "large.svm": "1 1:1e20\n2 2:1\n",
     "zero.svm": "1 0:1\n2 2:1\n",
     "empty.tsv": "",
     "broken.tsv": "a\tone\nno tab\n",
@@ -33,6 +34,7 @@ WRONG = [
     "train one_class.tsv new",
     "train no_terms.tsv new",
     "train no_label.svm new",
+    "train large.svm new",
     "train zero.svm new --one-based --valid zero.svm",
     "train empty.tsv new",
     "train broken.tsv new",
@@ -158,3 +160,18 @@ def test_wrong_commands_end_in_one_plain_line(folder, monkeypatch, line):
         assert shown.startswith("error: ")
     found = _PYTHON.search(_QUOTED.sub("", shown))
     assert found is None, f"{found[0]} in {shown}"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    {
+        "no_terms.tsv": "the texts contain no terms at all",
+        "large.svm": "there is a value of size 1e+20, too large to train on: scale the features",
+    }.items(),
+)
+def test_rows_that_cannot_be_trained_on_are_named(name, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(FILES[name])
+    done = CliRunner().invoke(app, ["train", name, "new"])
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1] == f"error: {name}: {told}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -109,7 +110,7 @@ def train(
     fit = _fit_in_memory(estimator, data, descriptions)
     if data.shards is not None:
         fit = partial(estimator.fit_shards, data.shards, memory=int(memory * 2**30))
-    with busy("training"):
+    with busy("training"), _naming(rows):
         seconds, size = _train_and_save(estimator, data, fit, prune, model, layout)
     found = getattr(estimator, "classifier_", estimator)
     note(
@@ -123,6 +124,19 @@ def train(
         accuracy = float((estimator.predict(data.X_valid) == data.y_valid).mean())
         note(f"accuracy on {valid}: {accuracy:.2%}")
     note(f"{model}: {size_in_words(size)}")
+
+
+@contextmanager
+def _naming(rows: Path) -> Iterator[None]:
+    """Name the file in errors about what its rows are."""
+    try:
+        yield
+    except ValueError as error:
+        for theirs, ours in {"X has ": "there is ", "the texts ": "the texts "}.items():
+            if str(error).startswith(theirs):
+                told = str(error).removeprefix(theirs).partition(", for example with ")[0]
+                raise ValueError(f"{rows}: {ours}{told}") from None
+        raise
 
 
 def _fit_in_memory(
