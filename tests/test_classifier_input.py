@@ -96,6 +96,16 @@ def test_numbers_too_large_to_train_on_are_refused(data, model):
         assert model.score(X * np.float32(scale), y) > 0.7
 
 
+def test_small_numbers_are_as_good_as_others_until_they_vanish(data):
+    X, y = data
+    X, model = X / X.max(), TrellisClassifier(5, random_state=0)
+    for scale in (1e-16, 2e-18):
+        tiny = X * np.float32(scale)
+        assert model.fit(tiny, y).score(tiny, y) > 0.9
+    with pytest.raises(ValueError, match=r"no value larger than 1e-19, too small.*MaxAbsScaler"):
+        model.fit(X * np.float32(1e-19), y)
+
+
 @pytest.mark.parametrize("learner", ["arow", "perceptron", Arow(), LinearSVM(), LinearSVC()])
 def test_c_applies_to_the_svm_alone(data, learner):
     model = TrellisClassifier(5, learner=learner, C=3.0)

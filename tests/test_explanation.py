@@ -59,8 +59,18 @@ def test_contributions_and_bias_sum_to_the_margin_of_every_edge(fitted, data):
                 assert step.margin == margins[step.trellis][step.edge]
             total = found.bias + sum(each.amount for each in found.contributions)
             assert total == pytest.approx(found.margin, abs=1e-4)
-            mean = sum(step.margin for step in found.steps) / len(members(fitted))
-            assert found.margin == pytest.approx(mean)
+            chosen = [step.margin for step in found.steps if not step.is_forced]
+            assert found.margin == pytest.approx(sum(chosen) / len(members(fitted)))
+
+
+def test_a_step_that_is_the_only_way_adds_nothing(data):
+    """One-vs-rest has one choice, at the source; its margin is that of the class."""
+    X, y = data
+    clf = TrellisClassifier(random_state=0).fit(X, y)
+    found = clf.explain(X[3])
+    assert [step.is_forced for step in found.steps] == [False, True, True]
+    assert found.margin == found.steps[0].margin
+    assert str(found).splitlines()[-1] == "  vertex 0 of slice 1 -> sink: the only way"
 
 
 def test_the_steps_are_the_path_of_the_class(fitted, data):

@@ -259,7 +259,9 @@ def test_bad_input_is_refused_in_one_line(young, rows, tmp_path):
     before = bits(model)
     more = np.where(y < 30, y, y + np.arange(len(y)) % 2 * 100)
     message = refusal(model.add_classes, X, more)
-    assert message.startswith("there is room for 10 more classes, but y has 20 new ones: fit with")
+    assert message.startswith(
+        "there is room for 10 further classes, and y has 20 that are new: fit"
+    )
     old = y != 3
     assert "there are none of 3" in refusal(model.add_classes, X[old], y[old])
     assert "not in classes: 99" in refusal(model.remove_classes, [1, 99])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ._arrays import Float32Array, IntArray
 
 _LARGEST = 1e36  # sum of a row's squares, or of the row weights: float32 ends at 3.4e38
+_SMALLEST = 1e-18  # of the largest value: squares of smaller ones vanish in float32
 _HARMLESS = 1e14  # no row has so many features that the squares of smaller values overflow
 
 
@@ -144,6 +145,11 @@ def check_magnitudes(X: Any, weights: Float32Array) -> None:
             f"possible: divide them by their mean"
         )
     largest = max(float(X.data.max(initial=0)), -float(X.data.min(initial=0)))
+    if 0 < largest < _SMALLEST:
+        raise ValueError(
+            f"X has no value larger than {largest:.3g}, too small to train on: "
+            f"scale the features, for example with MaxAbsScaler"
+        )
     if largest < _HARMLESS:
         return
     squares = np.append(X.data.astype(np.float64) ** 2, 0)

@@ -90,7 +90,7 @@ def in_units_of_rows(
     if not ours or not isinstance(learner, LinearSVM) or not some.any():
         return learner
     square = np.average(squares[some].astype(np.float64), weights=sample_weight[some])
-    exponent = np.clip(np.round(np.log2(square) / 2), -40, 60)  # float32 holds its square
+    exponent = np.clip(np.round(np.log2(square) / 2), -60, 60)  # float32 holds its square
     return replace(learner, unit=float(2.0**exponent))
 
 

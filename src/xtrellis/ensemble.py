@@ -213,7 +213,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
         """Not for ensembles: each trellis holds out rows of its own, so none are left for all."""
         raise ValueError(
             "sets need rows that no trellis was trained on, and an ensemble has none: "
-            "use one trellis, such as estimators_[0]"
+            "train one trellis instead"
         )
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[npt.NDArray[Any], Float64Array]:

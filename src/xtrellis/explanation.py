@@ -112,6 +112,11 @@ class Step:
     probability: float | None = None
     choices: tuple[Choice, ...] = ()
 
+    @property
+    def is_forced(self) -> bool:
+        """Whether no class takes another edge from here: there was nothing to learn."""
+        return self.probability is not None and self.margin == self.bias == 1
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -124,7 +129,7 @@ class Explanation:
     predicted, predicted_probability
         The most likely class, and its probability.
     margin, bias : float
-        Sums over the edges of the path. The margin is the bias and all contributions, summed.
+        Sums over the edges that were a choice. The margin is the bias and all contributions.
     contributions : tuple of Contribution
         Contributions of the row's features, summed over the edges of the path, largest first.
     steps : tuple of Step
@@ -189,9 +194,8 @@ class Explanation:
         text = f"{self.label}: {self.probability:.1%}"
         if self.label == self.predicted:
             return f"{text}, the most likely class"
-        return (
-            f"{text}; the most likely class is {self.predicted}: {self.predicted_probability:.1%}"
-        )
+        best = f"{self.predicted}: {self.predicted_probability:.1%}"
+        return f"{text}; the most likely class is {best}"
 
     @property
     def sums(self) -> str:
@@ -228,8 +232,8 @@ def explain_row(
         probability,
         labels[1],
         predicted_probability,
-        share * sum(step.margin for step in steps),
-        share * sum(step.bias for step in steps),
+        share * sum(step.margin for step in steps if not step.is_forced),
+        share * sum(step.bias for step in steps if not step.is_forced),
         _summed([step.contributions for step in steps], share),
         tuple(steps),
         None
@@ -367,7 +371,8 @@ def step_in_words(step: Step, n_trellises: int = 1) -> str:
     head = "sink" if step.head is None else f"vertex {step.head} of slice {step.slice + 1}"
     likely = "" if step.probability is None else f" {step.probability:.1%},"
     many = f"trellis {step.trellis}: " if n_trellises > 1 else ""
-    return f"{many}{tail} -> {head}:{likely} margin {step.margin:+.3f}"
+    found = "the only way" if step.is_forced else f"{likely} margin {step.margin:+.3f}".strip()
+    return f"{many}{tail} -> {head}: {found}"
 
 
 def step_details(step: Step, label: Any, n_words: int = 5) -> list[str]:
@@ -387,10 +392,8 @@ def _side_by_side(left: Sequence[Contribution], right: Sequence[Contribution]) -
     """Features for and against, in two columns."""
     if not left and not right:
         return ["no feature of the row has a weight on the path of this class"]
-    columns = [
-        [title, *(f"{each.amount:+8.3f}  {each.feature}" for each in part)]
-        for title, part in (("for it", left), ("against it", right))
-    ]
+    parts = ("for it", left), ("against it", right)
+    columns = [[name, *(f"{e.amount:+8.3f}  {e.feature}" for e in part)] for name, part in parts]
     width = max(map(len, columns[0])) + 4
     pairs = zip_longest(*columns, fillvalue="")
     return [f"{left:{width}}{right}".rstrip() for left, right in pairs]

@@ -176,7 +176,8 @@ def fit_from_disk(
     folds = []
     if trained.before is not None:
         before = choice.engine.model(choice.assignment, trained.before)
-        counts = held_out_weights(y_encoded, held_out, drawn) * engine.sample.sample_weight
+        counts = held_out_weights(y_encoded, held_out, drawn)
+        counts = engine.sample.sample_weight * (counts if counts.any() else 1)
         folds.append(Fold(before, none, replace(engine.sample, sample_weight=counts)))
     model, loss, threshold = settled(estimator, model, alike, folds)
     if dropped > threshold:

@@ -72,8 +72,8 @@ def with_paths_for(
         return model, new
     if len(new) > model.assignment.n_free:
         raise ValueError(
-            f"there is room for {model.assignment.n_free} more classes, but y has {len(new)} new "
-            f"ones: fit with a larger max_classes"
+            f"there is room for {model.assignment.n_free} further classes, and y has {len(new)} "
+            f"that are new: fit with a larger max_classes"
         )
     rows = np.flatnonzero(unknown)
     paths = _free_paths(model, X[rows], np.searchsorted(new, y[rows]), len(new))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .data.shards import Shards
 from .learning.checkpoint import keeping_blocks
 from .learning.learners import Learner, SklearnLearner
 
 if TYPE_CHECKING:
     from .classifier import TrellisClassifier
-    from .data.shards import Shards
     from .fitting import LabelledRows
 
 
@@ -28,14 +28,14 @@ def kept_blocks(estimator: TrellisClassifier, data: LabelledRows | Shards | None
     settings = estimator.get_params(deep=False)
     for name in ("checkpoint", "n_jobs", "verbose"):  # which change nothing
         del settings[name]
+    if isinstance(data, Shards):  # blocks of rows on disk are others than those of rows in memory
+        settings["memory"] = "less than the rows need"
     with keeping_blocks(estimator.checkpoint, settings, _identity(data)):
         yield
 
 
 def _identity(data: LabelledRows | Shards) -> list[npt.NDArray[Any]]:
     """Arrays that tell these rows from others."""
-    from .data.shards import Shards
-
     if isinstance(data, Shards):
         return [np.frombuffer(data.digest(), np.uint8)]
     X = data.X

@@ -31,8 +31,8 @@ def sets_of(
     """Numbers of the classes in each row's set, best first; see ``conformal``."""
     if model.conformal is None:
         raise ValueError(
-            "sets of classes need at least 100 rows held out in training: train on more rows, "
-            "or hold out a larger share of them (by default a tenth; by the paper's setting, none)"
+            "sets of classes need at least 100 rows that were held out in training, and this model "
+            "has fewer: train on more rows, with the default setting"
         )
     threshold = model.conformal.threshold(coverage)
     return sets_above(_finder(model, X, n_jobs), X.shape[0], model.n_classes, threshold)

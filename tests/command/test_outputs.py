@@ -245,3 +245,13 @@ def test_labels_that_break_lines(tmp_path):
 def test_facts_as_a_table(capsys):
     print_facts({"n_rows": 1_000, "accuracy": 0.5, "name": "x"}, as_json=False)
     assert capsys.readouterr().out == "n rows    1,000\naccuracy  0.5000\nname      x\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes a descriptor by the shell")
+def test_a_closed_standard_output_is_one_line(rows):
+    command = f"'{sys.executable}' -m xtrellis predict model '{rows}' >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: standard output is closed; name a file to write, or leave it open\n"
+    )

@@ -76,7 +76,10 @@ def test_what_cannot_be_said_is_one_line(folder, tmp_path):
     member = TrellisClassifier(C=1.0, random_state=0)
     few = TrellisTextClassifier(member).fit(texts, labels)
     several = TrellisTextClassifier(TrellisEnsemble(member, n_estimators=2)).fit(texts, labels)
-    for model, reason in ((few, "at least 100 rows held out"), (several, "an ensemble has none")):
+    for model, reason in (
+        (few, "at least 100 rows that were held out"),
+        (several, "an ensemble has none"),
+    ):
         model.save(tmp_path / "model")
         error = refused("predict", tmp_path / "model", folder / "rows.txt", "--coverage", 0.9)
         assert reason in error

@@ -171,7 +171,6 @@ def test_the_command_names_what_does_not_go_with_a_folder(rows, tmp_path):
         (("--training", "independent", *low), "--training needs the rows in memory"),
         (("--trellises", "3", *low), "--trellises needs the rows in memory"),
         (("--width", "auto", *low), "--width auto needs the rows in memory"),
-        (("--checkpoint", tmp_path / "blocks", *low), "--checkpoint needs the rows in memory"),
         (("--prune", "0.01"), "--prune needs --valid if rows come from such a folder"),
         (("--valid", folder), "with a folder of texts, --valid must name a file of texts"),
         (("--class-texts", file), "--class-texts needs a file of texts to train on, not a folder"),

@@ -41,9 +41,11 @@ def test_any_delimiter(delimiter):
 
 
 def test_no_header():
-    content = b'a;"one; two";x\nb;three;y\n'
     csv = {"format": "csv", "delimiter": ";", "header": False}
-    assert read(content, **csv) == ROWS
+    assert read(b'a;"one; two"\nb;three\n', **csv) == ROWS
+    content = b'a;"one; two";x\nb;three;y\n'
+    with pytest.raises(DataError, match=":1: there are 3 columns without names; pass text_column"):
+        read(content, **csv)
     assert read(content, text_column=3, label_column="1", **csv) == (["x", "y"], ["a", "b"])
     assert read(content, labelled=False, **csv) == (ROWS[0], None)
     assert read(content, text_column=3, labelled=False, **csv) == (["x", "y"], None)
@@ -118,6 +120,9 @@ def test_parquet_without_pyarrow(table):
         (b'{"text": "a"}\n', {}, ":1: there is no key 'label'; pass label_column, one of 'text'"),
         (b'{"text": "a", "label": []}\n', {}, r":1: 'label' is not a text or a number, but '\[\]'"),
         (b'{"text": "a", "label": true}\n', {}, ":1: 'label' is not a text or a number"),
+        (b'{"text": "a", "label": NaN}\n', {}, ":1: 'label' is not a text or a number, but 'nan'"),
+        (b'{"text": "a", "label": 1e400}\n', {}, ":1: 'label' is not a text or a number"),
+        (b"a,1,one\nb,2,two\n", {"format": "csv"}, "'one', or header=False if the first line is"),
         (b'{"text": "a", "label": ""}\n', {}, ":1: the label is empty"),
         (b'{"text": "a", "label": "b"}\n{"text"\n', {}, ":2: not JSON"),
         (b"[1]\n", {"format": "jsonl"}, ":1: not a JSON object"),

@@ -283,6 +283,39 @@ def test_the_checkpoint_of_other_shards_is_refused(rows, shards, tmp_path, alway
     model.fit_shards(shards, memory=2**26)
 
 
+def test_labels_that_changed_places_are_other_labels(tmp_path):
+    X = np.eye(4)
+    one, other = (
+        write_shards([(X, labels)], tmp_path / "".join(labels))
+        for labels in (["a", "b", "a", "b"], ["b", "a", "b", "a"])
+    )
+    assert one.digest() != other.digest()
+    again = write_shards([(X, ["a", "b", "a", "b"])], tmp_path / "again")
+    assert one.digest() == again.digest()
+
+
+def test_rows_that_stand_for_none_do_not_calibrate_alone(
+    rows, shards, always_from_disk, monkeypatch
+):
+    """If all rows drawn weigh nothing, they count alike."""
+    monkeypatch.setattr(
+        fitting_from_disk, "held_out_weights", lambda y, held_out, numbers: np.zeros(len(numbers))
+    )
+    X, y = rows
+    clf = TrellisClassifier(7, C=1.0, random_state=0).fit_shards(shards, memory=2**26)
+    assert np.isfinite(clf.predict_proba(X[:50])).all()
+    assert clf.score(X, y) > 0.9
+
+
+def test_a_checkpoint_of_rows_on_disk_is_not_one_of_rows_in_memory(rows, tmp_path, monkeypatch):
+    shards = write_shards([rows], tmp_path / "shards", shard_bytes=20_000)
+    model = TrellisClassifier(7, C=1.0, random_state=0, checkpoint=tmp_path / "blocks")
+    claim = claim_of(model, shards)
+    (tmp_path / "blocks" / "checkpoint.json").write_text(claim)
+    message = refusal(model.fit_shards, shards, memory=2**30)
+    assert "(memory='less than the rows need' there, not set here)" in message
+
+
 def claim_of(model, shards):
     """What a checkpoint says about a training while it goes on."""
     with kept_blocks(model, shards):

@@ -88,6 +88,12 @@ def test_held_out_rows_stand_for_rows_of_classes_as_large_as_theirs_has_become()
     assert weights.mean() == pytest.approx(1, rel=1e-5)
 
 
+def test_weights_are_one_on_average_where_the_smallest_class_has_no_row_held_out():
+    y, held_out = np.array([0, 0, 1, 1, 1, 1, 1]), np.zeros(7, bool)
+    held_out[2] = True
+    np.testing.assert_allclose(held_out_weights(y, held_out, np.array([2])), [1])
+
+
 def test_all_held_out_rows_count_where_all_classes_are_large():
     y = np.repeat(np.arange(50), 40)
     held_out = hold_out_rows(y, 0.1, np.random.RandomState(0))

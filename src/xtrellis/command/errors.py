@@ -49,7 +49,8 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 announce_compiling()
                 command(*args, **options)
-                sys.stdout.flush()
+                if sys.stdout is not None:
+                    sys.stdout.flush()
             except (typer.Exit, typer.Abort, typer.BadParameter):
                 raise
             except KeyboardInterrupt:
@@ -83,7 +84,8 @@ def _exit_now(code: int) -> None:
 def _drop_unwritable_output() -> None:
     """Discard results that cannot be written; otherwise Python complains again at its exit."""
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None if it was closed from the start
+            sys.stdout.flush()
     except OSError:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -120,10 +122,17 @@ _OPTIONS = {
     "n_jobs": "--jobs",
     "n_estimators": "--trellises",
     "random_state": "--seed",
+    "header=False": "--no-header",
     "zero_based=True": "--zero-based",
     "zero_based=False": "--one-based",
 }
-_WORDS = ("format", "training", "learner", "C")  # parameters only if a value follows ...
+_WORDS = (
+    "format",
+    "delimiter",
+    "training",
+    "learner",
+    "C",
+)  # parameters only if a value follows ...
 _FIRST = ("bits", "epochs", "widths", "threshold", "C")  # ... or if the message begins with them
 _NAMED = re.compile(  # not if it is quoted, part of a file's name, or a file
     rf"(?<![\w./'\"-])({'|'.join(sorted(_OPTIONS, reverse=True))}|(?:{'|'.join(_WORDS)})(?==))"

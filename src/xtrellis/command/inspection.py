@@ -102,8 +102,8 @@ def _trials(selection: Any, n_classes: int) -> str:
     >>> from xtrellis.selection.settings import Selection, Trial
     >>> trials = Trial("plain", 1.0, 9, 0.97, 0.88, 0.9), Trial("plain", 3.0, 9, 0.94, 0.89, 0.9)
     >>> print(_trials(Selection("plain", 3.0, 9, 80, trials), 80))
-    tried on held-out rows of 80 classes; of the settings with a low log loss, the most accurate
-    was chosen, and a wider trellis only if it was clearly more accurate
+    tried on held-out rows of 80 classes; of the settings with a low log loss, the first was chosen
+    whose accuracy is within chance of the best, and a wider trellis only if clearly more accurate
     order        C  width  log loss  accuracy   top-5
     plain        1      9     0.970    88.00%  90.00%
     plain        3      9     0.940    89.00%  90.00%  <- chosen
@@ -111,8 +111,10 @@ def _trials(selection: Any, n_classes: int) -> str:
     chosen = _chosen(selection, n_classes)
     lines = [
         f"tried on held-out rows of {selection.n_classes:,} classes; of the settings with a low "
-        "log loss, the most accurate",
-        "was chosen, and a wider trellis only if it was clearly more accurate",
+        "log loss, the first was chosen",
+        "whose accuracy is within chance of the best, and a wider trellis only if clearly more "
+        "accurate",
+        *_smaller_sample(selection, n_classes),
         "order        C  width  log loss  accuracy   top-5",
     ]
     for trial in selection.trials:
@@ -122,6 +124,16 @@ def _trials(selection: Any, n_classes: int) -> str:
             f"{trial.accuracy:9.2%} {trial.top_5_accuracy:7.2%}{mark}"
         )
     return "\n".join(lines)
+
+
+def _smaller_sample(selection: Any, n_classes: int) -> list[str]:
+    """What widths mean if the trials were of some of the classes."""
+    if selection.n_classes == n_classes:
+        return []
+    return [
+        f"(widths suit {selection.n_classes:,} classes; for all {n_classes:,} the chosen one is "
+        f"{selection.slice_width})"
+    ]
 
 
 def _chosen(selection: Any, n_classes: int) -> Any:

@@ -36,6 +36,8 @@ def check_output(path: Path, *inputs: Path | None) -> None:
 
 def check_stdout(*inputs: Path | None) -> None:
     """Raise an error if standard output is one of the inputs."""
+    if sys.stdout is None:
+        raise ValueError("standard output is closed; name a file to write, or leave it open")
     try:
         output = os.fstat(sys.stdout.fileno())
     except (OSError, ValueError):  # closed, or not a file at all

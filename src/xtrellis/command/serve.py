@@ -44,7 +44,7 @@ def serve(
         except Exception as error:
             note(f"error: the old model stays in use: {describe(error)}")
         else:
-            note(f"serving {served.name} anew: {_classes(served.estimator)}")
+            note(f"reloaded {served.name}: {_classes(served.estimator)}")
 
     with bound_socket(host, port) as listening:
         at, taken = listening.getsockname()[:2]

@@ -41,7 +41,7 @@ def train(
         typer.Option(help="Descriptions of classes, label<TAB>text, to train on as well."),
     ] = None,
     width: Annotated[
-        str | None, typer.Option(help="Slice width b, or auto; about sqrt(K) if omitted.")
+        str | None, typer.Option(help="Slice width b, or auto; if omitted, chosen by fit.")
     ] = None,
     training: opt.TrainingOption = opt.Training.local,
     learner: opt.LearnerOption = None,
@@ -132,11 +132,10 @@ def _naming(rows: Path) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        for theirs, ours in {"X has ": "there is ", "the texts ": "the texts "}.items():
-            if str(error).startswith(theirs):
-                told = str(error).removeprefix(theirs).partition(", for example with ")[0]
-                raise ValueError(f"{rows}: {ours}{told}") from None
-        raise
+        if not str(error).startswith(("X has ", "the texts ")):
+            raise
+        told = str(error).replace("X has ", "there is ", 1).partition(", for example with ")[0]
+        raise ValueError(f"{rows}: {told}") from None
 
 
 def _fit_in_memory(

@@ -343,7 +343,11 @@ def _tsv_rows(stream: Stream, lines: Iterator[tuple[int, str]], header: str) -> 
         if not line.strip():
             continue
         if number == 1 and line.lower() == header.lower():
-            raise stream.error("this looks like a header; remove it, a tsv file has none", 1)
+            raise stream.error(
+                "this looks like a header, which a tsv file has not; remove it, or pass "
+                "format='csv' and delimiter='tab'",
+                1,
+            )
         label, tab, text = line.partition("\t")
         if not tab:
             raise stream.error(f"no tab after the label in {shown(line)}; insert one", number)

@@ -116,7 +116,8 @@ class Shards:
 
     def digest(self) -> bytes:
         """SHA-256 of all shards, and of what their labels stand for; reads every file once."""
-        found = hashlib.sha256(repr((self.n_features, self.classes.tolist())).encode())
+        facts = self.n_features, self.first_feature, self.classes.tolist(), self.numbers.tolist()
+        found = hashlib.sha256(repr(facts).encode())
         for number in range(len(self)):
             path = shard_path(self.folder, number)
             with _naming(path), open(path, "rb") as file:

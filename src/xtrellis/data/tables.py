@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +47,9 @@ class Columns:
         """The same for tables without names."""
         text = 2 if self.text == "text" else self.text
         return replace(self, text=text, label=1 if self.label == "label" else self.label)
+
+
+_USUAL = ("text", "label")  # names of columns, unless others are given
 
 
 def is_delimiter(text: str) -> bool:
@@ -119,6 +123,8 @@ def _position(
             problem = "there is more than one column" if column in names else "there is no column"
             named = ", ".join(shown(name) for name in names[:20])
             hint = "" if len(names) > 1 else ", or the delimiter"
+            if column in _USUAL and len(names) > 1 and not set(_USUAL) & set(names):
+                hint = ", or header=False if the first line is a row"
             raise stream.error(f"{problem} {column!r}; pass {parameter}, one of {named}{hint}", 1)
         return list(names).index(str(column))
     if not 1 <= number <= len(names):
@@ -128,6 +134,12 @@ def _position(
 
 def _numbers(stream: Stream, n_columns: int, columns: Columns) -> list[int]:
     """Positions of the columns of texts and labels among nameless ones."""
+    if n_columns > 2 and columns.text == "text" and columns.label == "label":
+        raise stream.error(
+            f"there are {n_columns} columns without names; pass text_column and label_column, "
+            f"numbers from 1 to {n_columns}",
+            1,
+        )
     columns = columns.numbered()
     if columns.label is None and n_columns == 1:
         return [0]  # nothing but texts
@@ -189,7 +201,8 @@ def _value(stream: Stream, record: dict[str, Any], key: Column, parameter: str, 
 
 def _label(stream: Stream, label: Any, column: Column, line: int) -> str:
     """A label as text; numbers are written as they stand."""
-    if isinstance(label, bool) or not isinstance(label, str | int | float):
+    is_number = isinstance(label, int | float) and math.isfinite(label)
+    if isinstance(label, bool) or not (is_number or isinstance(label, str)):
         raise stream.error(f"{column!r} is not a text or a number, but {shown(str(label))}", line)
     return str(label).strip()
 

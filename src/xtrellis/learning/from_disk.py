@@ -336,7 +336,7 @@ class _Job:
             *("from disk", setting.learner, self.epochs, setting.seed, setting.floor),
             *(setting.memory, self.n_blocks, self.trellis.n_classes, self.trellis.slice_width),
         ]
-        arrays = [self.path_of_class, rows.held_out, rows.class_weights]
+        arrays = [self.path_of_class, rows.y_encoded, rows.held_out, rows.class_weights]
         return stage_for(edges, rows.stored.shards.n_features, facts, arrays)
 
     def _keep(self, result: BlockResult, n_pairs: int, share: float) -> None:

@@ -100,6 +100,7 @@ def held_out_weights(
             wanted[number - 1] += wanted[number]
             wanted[number] = 0
     wanted[np.flatnonzero(found)[0]] += wanted[0]
+    wanted[0] = 0
     weights = wanted / wanted.sum() * found.sum() / np.maximum(found, 1)
     return weights.astype(np.float32)[left[y_encoded[numbers]]]
 
