@@ -315,3 +315,29 @@ def test_a_fit_that_is_interrupted_leaves_terms_and_weights(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit([f"{text} now" for text in texts], labels)
     assert vars(model) == before
+
+
+# ---------------------------------------------------------------------- classes that come and go
+
+
+def test_classes_of_texts_come_and_go():
+    texts, labels = reports()
+    labels = np.array(labels)
+    first = np.isin(labels, np.unique(labels)[:-2])
+    room = len(np.unique(labels))
+    clf = TrellisTextClassifier(TrellisClassifier(max_classes=room, random_state=0))
+    clf.fit([text for text, known in zip(texts, first, strict=True) if known], labels[first])
+    inside, terms = clf.classifier_, clf.features_
+    clf.add_classes(texts, labels)
+    assert inside.model_ is not clf.classifier_.model_, "a copy was changed, not what others hold"
+    assert clf.features_ is terms
+    assert set(clf.classes_) == set(labels)
+    assert clf.score(texts, labels) > 0.8
+    gone = np.unique(labels)[0]
+    assert gone not in clf.remove_classes([gone]).predict(texts)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        clf.add_classes(texts, labels[:-1])
+
+
+def test_an_ensemble_of_texts_has_no_room_for_classes():
+    assert not hasattr(TrellisTextClassifier(TrellisEnsemble()), "add_classes")

@@ -39,6 +39,7 @@ from .selection.settings import (
     Trial,
     choose,
     deviation,
+    is_better_order,
     is_dominated,
     is_worth_it,
 )
@@ -329,11 +330,13 @@ def choose_on(small: Engine, engine: Engine, n_values: int) -> Choice:
 
 
 def select_settings(engine: Engine) -> tuple[Candidate, Selection]:
-    """The best order of the classes at one C; then the best C; then the best width."""
+    """The order of the classes at one C; then the best C; then the best width."""
     contest = Contest(len(engine.sample.y_encoded))
     for order in engine.orders:
-        contest.enter(engine, engine.assignment(order), order, FIRST_C)
-    contest.left = [contest.best]
+        usual, contest.left = contest.left, []
+        trial = contest.enter(engine, engine.assignment(order), order, FIRST_C)
+        if usual and not is_better_order(trial, usual[0].trial, contest.n_rows):
+            contest.left = usual
     _climb(contest)
     contest.left = [contest.best]
     _widen(contest, engine)
@@ -364,8 +367,8 @@ def _widen(contest: Contest, engine: Engine) -> None:
     for width in engine.wider:
         narrow = contest.best
         wide = engine.with_trellis(Trellis(engine.trellis.n_classes, width))
-        order, C = narrow.trial.order, narrow.trial.C
-        trial = contest.enter(wide, wide.assignment(order), order, C)
+        order = narrow.trial.order
+        trial = contest.enter(wide, wide.assignment(order), order, narrow.trial.C)
         # One that is worth it is more accurate, so it was kept, as the last one.
         better = is_worth_it(trial, narrow.trial, contest.n_rows)
         contest.left = [contest.left[-1] if better else narrow]

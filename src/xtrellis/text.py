@@ -201,6 +201,36 @@ class TrellisTextClassifier(
             new.classifier_.partial_fit(rows, y, classes, sample_weight)
         return self
 
+    @available_if(lambda self: hasattr(self._new_classifier(), "add_classes"))
+    def add_classes(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the classes of y that are new, on texts of all classes; terms stay as they are.
+
+        See :meth:`TrellisClassifier.add_classes`.
+
+        >>> from xtrellis import TrellisClassifier, TrellisTextClassifier
+        >>> texts = ["red apple", "green apple", "fast car", "slow car", "red wine", "white wine"]
+        >>> labels = ["fruit", "fruit", "vehicle", "vehicle", "drink", "drink"]
+        >>> clf = TrellisTextClassifier(TrellisClassifier(max_classes=9, random_state=0))
+        >>> clf.fit(texts[:4], labels[:4]).add_classes(texts, labels).predict(["wine"]).tolist()
+        ['drink']
+        """
+        check_is_fitted(self)
+        texts = checked_texts(X)
+        check_consistent_length(texts, y)
+        with built_aside(self) as new:
+            new.classifier_ = copy.copy(new.classifier_)
+            new.classifier_.add_classes(new.features_.transform(texts), y, sample_weight)
+        return self
+
+    @available_if(lambda self: hasattr(self._new_classifier(), "remove_classes"))
+    def remove_classes(self, labels: Any) -> Self:
+        """Forget some classes; see :meth:`TrellisClassifier.remove_classes`."""
+        check_is_fitted(self)
+        with built_aside(self) as new:
+            new.classifier_ = copy.copy(new.classifier_)
+            new.classifier_.remove_classes(labels)
+        return self
+
     def new_features(self) -> TextFeatures:
         """Features with these settings, not fitted, or an error that names the wrong setting."""
         return new_features(self.words, self.characters, self.min_df, self.hash_size)

@@ -2,7 +2,13 @@
 
 import pytest
 
-from xtrellis.selection.settings import Trial, choose, is_dominated, is_worth_it
+from xtrellis.selection.settings import (
+    Trial,
+    choose,
+    is_better_order,
+    is_dominated,
+    is_worth_it,
+)
 
 
 def trial(log_loss, accuracy, slice_width=40):
@@ -49,3 +55,17 @@ def test_one_that_is_dominated_would_never_be_chosen():
 def test_a_wider_trellis_must_earn_its_width(gain, log_loss, n_rows, expected):
     wide = trial(log_loss, 0.8 + gain, slice_width=80)
     assert is_worth_it(wide, trial(1.0, 0.8), n_rows) is expected
+
+
+def test_the_usual_order_is_left_for_one_that_is_clearly_better():
+    usual = Trial("by_rarity", 1.0, 40, 1.0, 0.800, 0.9)
+
+    def is_better(log_loss, accuracy, n_rows=2_000):
+        return is_better_order(Trial("plain", 1.0, 40, log_loss, accuracy, 0.9), usual, n_rows)
+
+    assert is_better(1.0, 0.808)
+    assert not is_better(1.0, 0.808, n_rows=500), "may be chance"
+    assert not is_better(1.02, 0.808), "less sure"
+    assert is_better(0.94, 0.8)
+    assert not is_better(0.94, 0.799), "surer, but less accurate"
+    assert not is_better(0.97, 0.805)

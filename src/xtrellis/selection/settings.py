@@ -3,7 +3,8 @@
 Accuracy alone is a coarse judge: between two values of C it changes by a few rows, while the
 classes behind the best one get better or worse unnoticed. So the log loss decides which settings
 are good, and accuracy which of the good ones is taken. The order of the classes is chosen first, at
-one value of C, then C, then the width: a wider trellis must be more accurate by more than chance.
+one value of C, then C, then the width: another order than the usual one must be clearly better, and
+a wider trellis more accurate, by more than chance.
 """
 
 from __future__ import annotations
@@ -90,6 +91,16 @@ def is_worth_it(wider: Trial, trial: Trial, n_rows: int) -> bool:
     gain = wider.accuracy - trial.accuracy
     as_sure = wider.log_loss <= trial.log_loss * (1 + CLOSE)
     return as_sure and gain > max(WIDTH_GAIN, 2 * deviation(n_rows))
+
+
+def is_better_order(trial: Trial, usual: Trial, n_rows: int) -> bool:
+    """Whether an order of the classes is clearly better than the usual one.
+
+    Either more accurate by more than chance, and as sure; or much surer, and as accurate. Smaller
+    differences say nothing: held out another time, other rows prefer the other order.
+    """
+    is_surer = trial.log_loss < (1 - FAIR) * usual.log_loss
+    return is_worth_it(trial, usual, n_rows) or (is_surer and trial.accuracy >= usual.accuracy)
 
 
 def is_dominated(trial: Trial, by: Trial, margin: float = 0.0) -> bool:
