@@ -7,7 +7,7 @@ thread. Prints a Markdown table with a line per set and variant; figures are mea
 
 - all defaults;
 - C = 1: neither C nor the order of the classes nor the width is chosen;
-- order by rarity, plain order: that order of the classes, everything else chosen;
+- order by rarity, plain order: that order of the classes, and width √K; everything else chosen;
 - width √K: wider slices are not tried;
 - features as they are: C is not relative to the length of a typical row;
 - no pruning: only the smallest weights are dropped, of at most a hundredth of a block's largest;
