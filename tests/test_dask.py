@@ -170,7 +170,7 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
     assert bits(TrellisClassifier(5, learner=learner, random_state=0).fit(X, y)) == found
 
 
-@pytest.mark.parametrize("memory", [None, 10**6])
+@pytest.mark.parametrize("memory", [None, 1_200_000])
 def test_an_interrupt_stops_the_cluster_too(client, tmp_path, memory):
     """After Ctrl-C, blocks under way end, and no others begin."""
     X, y = topics(n_classes=60, n_rows=6000, n_features=3000)

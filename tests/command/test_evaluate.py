@@ -49,7 +49,7 @@ def test_the_report_stands_alone_and_shows_labels_as_they_are(folder):
     printed("evaluate", folder / "model", folder / "rows.tsv", "--html", folder / "report.html")
     page = (folder / "report.html").read_text()
     names = re.findall(r"<b>[^<]*</b><span>([^<]*)</span>", page)
-    assert {"calibration error by chance alone", "rows of unknown classes"} < set(names)
+    assert {"calibration error expected by chance", "rows of unknown classes"} < set(names)
     assert "Larger dots: more rows" in page
     assert Sources(page).sources == []
     assert not re.search(r"url\(|@import|<script", page)

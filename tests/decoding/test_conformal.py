@@ -201,10 +201,12 @@ def test_the_model_file_keeps_them_small(fitted, data, tmp_path):
 def test_without_held_out_rows_the_error_says_what_to_do(data):
     X, y = data
     for clf in (TrellisClassifier(5, C=1.0, calibration=0), LTLSClassifier()):
-        with pytest.raises(ValueError, match=r"at least 100 rows held out .* larger share"):
+        with pytest.raises(
+            ValueError, match=r"at least 100 rows that were held out .* train on more rows"
+        ):
             clf.fit(X[:300], y[:300]).predict_set(X)
     few = TrellisClassifier(5, C=1.0).fit(X[:90], y[:90])  # nor are there 100 to hold out in turn
-    with pytest.raises(ValueError, match="at least 100 rows held out"):
+    with pytest.raises(ValueError, match="at least 100 rows that were held out"):
         few.predict_set(X)
 
 
@@ -219,5 +221,5 @@ def test_learning_on_ends_what_was_calibrated_and_pruning_calibrates_again(data)
     assert abs(np.mean(held) - 0.9) < 0.06
     clf.model_ = replace(clf.model_, conformal=before)
     clf.partial_fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match="rows held out"):
+    with pytest.raises(ValueError, match="rows that were held out"):
         clf.predict_set(X)

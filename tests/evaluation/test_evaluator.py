@@ -62,6 +62,7 @@ def test_classes_that_training_lacks(fitted):
     strange = np.where(np.arange(len(y)) < 10, 99, y)
     found = evaluate(clf, X, strange)
     assert found.rows_of_unknown_classes == 10
+    assert "rows of unknown classes count as wrong, and are not part of the log loss" in str(found)
     right = clf.predict(X) == strange
     assert found.accuracy == pytest.approx(right.mean())
     assert found.log_loss == pytest.approx(evaluate(clf, X[10:], y[10:]).log_loss)

@@ -45,9 +45,11 @@ def _tiles(found: Evaluation) -> str:
         "accuracy": f"{found.accuracy:.2%}",
         **{f"top-{k} accuracy": f"{value:.2%}" for k, value in found.top_k_accuracy.items()},
         "macro-F1": f"{found.macro_f1:.4f}",
-        "log loss (nats)": f"{found.log_loss:.4f}",
+        "log loss (nats)" + ", known classes" * bool(found.rows_of_unknown_classes): (
+            f"{found.log_loss:.4f}"
+        ),
         "calibration error": f"{found.expected_calibration_error:.2%}",
-        "calibration error by chance alone": f"{found.calibration_error_by_chance:.2%}",
+        "calibration error expected by chance": f"{found.calibration_error_by_chance:.2%}",
         "rows": f"{found.rows:,}",
         "rows of unknown classes": f"{found.rows_of_unknown_classes:,}",
         "microseconds per row": f"{found.microseconds_per_row:,.1f}",

@@ -172,6 +172,8 @@ class Evaluation:
 def details_in_words(found: Evaluation, with_curve: bool = False) -> list[str]:
     """The tables as lines of text: class sizes, levels, confusions and, if asked for, the curve."""
     lines: list[str] = []
+    if found.rows_of_unknown_classes:
+        lines.append("rows of unknown classes count as wrong, and are not part of the log loss")
     if len(found.by_class_size) > 1:
         source = "training rows" if found.sizes_known else "of these rows"
         lines += ["", f"by class size          {source:>15}  classes     rows  accuracy"]
