@@ -53,3 +53,14 @@ def test_one_helper_is_enough(monkeypatch):
     compiling._start("compiled once", True)
     assert started == ["svm_round", "k_best"]
     assert len(noted) == 3
+
+
+def test_a_helper_ends_with_the_command_that_started_it(tmp_path):
+    helper = subprocess.Popen(
+        [sys.executable, "-m", "xtrellis.command.compile_largest", "svm_round"],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+    )
+    helper.stdin.close()  # as when the command has ended
+    assert helper.wait(60) == 1
+    assert not list(tmp_path.rglob("*.svm_round-*.nbc")), "it went on compiling"

@@ -122,10 +122,21 @@ def noted(name, names):
 
 
 def test_twenty_kills_at_random_moments(tmp_path):
-    script = TESTS / "learning" / "kill_training.py"
+    assert_kills(20, "kill_training.py", tmp_path / "blocks", 20, 0)
+
+
+def test_a_killed_command_that_reads_from_disk_goes_on(tmp_path):
+    X, y = topics(n_classes=300, n_features=3000, n_rows=6000)
+    rows = tmp_path / "rows"
+    write_shards([(X, y)], rows, shard_bytes=100_000)
+    assert_kills(1, "kill_command.py", rows, tmp_path, 1, 0, "--memory", 0.004)
+
+
+def assert_kills(count, script, *arguments):
+    """The script, which kills and resumes so often, ends well: with the same bits, no file left."""
     paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "blocks"), "20", "0"],
+        [sys.executable, str(TESTS / "learning" / script), *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
@@ -133,25 +144,7 @@ def test_twenty_kills_at_random_moments(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("20 kills, up to ")
-    assert done.stdout.endswith(" 0 left\n")
-
-
-def test_a_killed_command_that_reads_from_disk_goes_on(tmp_path):
-    X, y = topics(n_classes=300, n_features=3000, n_rows=6000)
-    rows = tmp_path / "rows"
-    write_shards([(X, y)], rows, shard_bytes=100_000)
-    script = TESTS / "learning" / "kill_command.py"
-    done = subprocess.run(
-        [sys.executable, str(script), str(rows), str(tmp_path), "1", "0", "--memory", "0.004"],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("1 kills, up to ")
+    assert done.stdout.startswith(f"{count} kills, up to ")
     assert done.stdout.endswith(" 0 left\n")
 
 

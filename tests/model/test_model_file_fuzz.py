@@ -9,7 +9,7 @@ SCRIPT = Path(__file__).with_name("fuzz_model_files.py")
 
 
 def test_altered_files_are_refused_or_predict_within_bounds(request, tmp_path):
-    n_files = os.environ.get("XTRELLIS_FUZZ_FILES", "600")
+    n_files = os.environ.get("XTRELLIS_FUZZ_FILES", "300")
     kernels = request.config.cache.mkdir("xtrellis-checked-kernels")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     # Kernels of training need no checks, which would have to be compiled, too.

@@ -1,11 +1,14 @@
-"""Compile one of the largest kernels into the cache; started by ``compiling``.
+"""Compile one of the two largest kernels into the cache.
 
-python -m xtrellis.command.compile_largest svm_round, or k_best
+``compiling`` starts it as a process of its own: ``python -m xtrellis.command.compile_largest NAME``
+with ``svm_round`` or ``k_best`` as the name.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 
 import numpy as np
 from scipy import sparse
@@ -48,5 +51,13 @@ def search_for_nothing() -> None:
     smallest_model().k_best(canonical_csr(row), 1)
 
 
+def end_with_starter() -> None:
+    """End when the process that holds the other end of standard input has ended."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=end_with_starter, daemon=True).start()
     {"svm_round": train_nothing, "k_best": search_for_nothing}[sys.argv[1]]()

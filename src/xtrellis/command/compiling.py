@@ -18,7 +18,7 @@ from .errors import note
 
 _announced: list[Callable[[], None]] = []
 _helpers: list[subprocess.Popen[bytes]] = []
-LARGEST = ("svm_round", "k_best")  # kernels
+_LARGEST = ("svm_round", "k_best")  # kernels
 _PATIENCE = 60  # seconds to wait; after that, this process compiles a kernel itself
 
 
@@ -48,11 +48,11 @@ def compile_beside() -> None:
     """Let other processes compile the largest kernels, unless they have been started before."""
     if _helpers or (os.cpu_count() or 1) < 2:
         return
-    for name in LARGEST:
+    for name in _LARGEST:
         try:
             other = subprocess.Popen(
                 [sys.executable, "-m", f"{__package__}.compile_largest", name],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # which closes when this process ends, however it ends
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )

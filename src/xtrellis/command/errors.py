@@ -126,14 +126,9 @@ _OPTIONS = {
     "zero_based=True": "--zero-based",
     "zero_based=False": "--one-based",
 }
-_WORDS = (
-    "format",
-    "delimiter",
-    "training",
-    "learner",
-    "C",
-)  # parameters only if a value follows ...
-_FIRST = ("bits", "epochs", "widths", "threshold", "C")  # ... or if the message begins with them
+# Words that are parameters only if a value follows, or only if the message begins with them.
+_WORDS = ("format", "delimiter", "training", "learner", "C")
+_FIRST = ("bits", "epochs", "widths", "threshold", "C")
 _NAMED = re.compile(  # not if it is quoted, part of a file's name, or a file
     rf"(?<![\w./'\"-])({'|'.join(sorted(_OPTIONS, reverse=True))}|(?:{'|'.join(_WORDS)})(?==))"
     rf"(?!\w|[.]\w|:|')(?:='?([\w.]+)'?)?"

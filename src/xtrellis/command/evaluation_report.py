@@ -41,13 +41,12 @@ def report_of(found: Evaluation, title: str) -> str:
 
 def _tiles(found: Evaluation) -> str:
     """The overall figures."""
+    of_known = ", known classes" if found.rows_of_unknown_classes else ""
     tiles = {
         "accuracy": f"{found.accuracy:.2%}",
         **{f"top-{k} accuracy": f"{value:.2%}" for k, value in found.top_k_accuracy.items()},
         "macro-F1": f"{found.macro_f1:.4f}",
-        "log loss (nats)" + ", known classes" * bool(found.rows_of_unknown_classes): (
-            f"{found.log_loss:.4f}"
-        ),
+        f"log loss (nats){of_known}": f"{found.log_loss:.4f}",
         "calibration error": f"{found.expected_calibration_error:.2%}",
         "calibration error expected by chance": f"{found.calibration_error_by_chance:.2%}",
         "rows": f"{found.rows:,}",
