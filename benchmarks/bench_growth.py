@@ -39,11 +39,14 @@ def texts(n_classes: int, n_rows: int, seed: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.repeat(np.arange(n_classes), n_rows))
     group = y // 30
-    n_groups = group.max() + 1
-    own = 4 * y[:, np.newaxis] + rng.integers(0, 4, (len(y), 3))
-    shared = 6 * group[:, np.newaxis] + rng.integers(0, 6, (len(y), 2)) + 4 * n_classes
-    # Words belong to several classes and groups, as in texts.
-    own, shared = own * 7919 % (2 * n_classes), 2 * n_classes + shared * 104_729 % (3 * n_groups)
+    n_groups = int(group.max()) + 1
+    # A word belongs to two classes, or groups, on average: as in texts, to some that have no other
+    # word in common. Which ones does not depend on the seed.
+    drawn = np.random.default_rng(0)
+    of_class = drawn.integers(0, 2 * n_classes, (n_classes, 4))
+    of_group = drawn.integers(0, 3 * n_groups, (n_groups, 6)) + 2 * n_classes
+    own = of_class[y[:, np.newaxis], rng.integers(0, 4, (len(y), 3))]
+    shared = of_group[group[:, np.newaxis], rng.integers(0, 6, (len(y), 2))]
     common = 2 * n_classes + 3 * n_groups + np.minimum(rng.zipf(1.5, (len(y), 3)), 5_000) - 1
     columns = np.concatenate([own, shared, common], axis=1)
     indptr = np.arange(0, columns.size + 1, columns.shape[1])
