@@ -22,7 +22,7 @@ from xtrellis.learning import LinearSVM
 from xtrellis.learning.blocks import Plan, plan_blocks
 from xtrellis.learning.retraining import retrain
 from xtrellis.learning.rows import prepare_rows
-from xtrellis.learning.training import BLOCK_BYTES, train_block
+from xtrellis.learning.training import train_block
 from xtrellis.selection import default_slice_width
 
 
@@ -38,7 +38,7 @@ def constants(name: str) -> None:
     rng = np.random.RandomState(0)
     rows = prepare_rows(trellis, X, assignment.path_of_class[y], weights, nothing, rng)
     learner = LinearSVM()
-    plans = plan_blocks(trellis, rows, "local", learner, BLOCK_BYTES)
+    plans = plan_blocks(trellis, rows, "local", learner)
     train_block(rows, plans[-1], learner, 2, 0)  # compiled
     start = time.perf_counter()
     results = [train_block(rows, plan, learner, learner.epochs, 0, 0.01) for plan in plans]

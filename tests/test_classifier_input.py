@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import LinearSVC
 
 from samples import topics
-from xtrellis import LTLSClassifier, TrellisClassifier
+from xtrellis import LTLSClassifier, TrellisClassifier, TrellisTextClassifier
 from xtrellis.choosing import in_units_of_rows
 from xtrellis.learning import Arow, LinearSVM
 
@@ -46,6 +46,12 @@ def test_a_class_whose_rows_do_not_count_keeps_its_column(data, training):
         assert np.mean(model.predict(X) == 7) < 0.05
     model = TrellisClassifier(5, class_weight={7: 0}, random_state=0).fit(X, y)
     assert 7 in model.classes_
+
+
+def test_several_labels_per_row_are_refused():
+    for model, X in ((TrellisClassifier(), np.eye(3)), (TrellisTextClassifier(), ["a", "b", "c"])):
+        with pytest.raises(ValueError, match="y must hold one label per row, got several"):
+            model.fit(X, [["x", "y"], ["z"], ["x"]])
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, "heavy"])

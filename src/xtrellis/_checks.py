@@ -179,3 +179,12 @@ def class_weights(
     if unknown and not known <= class_weight.keys():
         raise ValueError(f"class_weight names a class that is not in y: {unknown[0]!r}")
     return np.array([class_weight.get(label, 1.0) for label in classes.tolist()], np.float32)
+
+
+def is_ragged(y: Any) -> bool:
+    """Whether rows have lists of labels, not all of them of the same length."""
+    try:
+        np.asarray(y)
+    except ValueError:
+        return True
+    return False

@@ -30,6 +30,7 @@ from ._checks import (
     check_threshold,
     checked_mask,
     class_weights,
+    is_ragged,
     row_weights,
     weighted,
 )
@@ -114,7 +115,12 @@ def labelled_rows(
 
     A class all of whose rows have a weight of zero is still one of the classes.
     """
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float32, reset=reset)
+    try:
+        X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float32, reset=reset)
+    except ValueError:
+        if is_ragged(y):
+            raise ValueError("y must hold one label per row, got several for some") from None
+        raise
     with warnings.catch_warnings():
         # Many classes with few rows each are what this library is for.
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)

@@ -54,3 +54,4 @@ def test_errors_are_one_line(folder):
     assert "error: " in refused("explain", folder / "rows", "no features")
     assert refused("explain", folder / "rows", "no features").count("\n") == 1
     refused("explain", folder / "texts", "x", "--plot", folder / "texts")
+    refused("explain", folder / "texts", "x", "--plot", folder / "why.xls")

@@ -37,6 +37,9 @@ def test_what_was_chosen_and_why(model):
     assert table.count("<- chosen") == 1
     assert "order        C  width  log loss  accuracy   top-5" in table
     facts = json.loads(inspect(model, "--json"))
+    assert facts["labels"] == ["0", "1", "2", "3", "4"]
+    assert facts["reranking"] == 0.5
+    assert isinstance(facts["dropped_in_training"], float)
     (selection,) = facts["selections"]
     assert {"order", "C", "slice_width", "trials"} <= selection.keys()
     assert selection["C"] in [trial["C"] for trial in selection["trials"]]

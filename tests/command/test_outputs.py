@@ -14,6 +14,7 @@ from xtrellis import TrellisClassifier, load_model
 from xtrellis.command import outputs
 from xtrellis.command.outputs import (
     check_output,
+    check_picture,
     check_plain_labels,
     check_stdout,
     label_that_breaks_lines,
@@ -104,6 +105,13 @@ def test_places_that_cannot_be_written(rows, tmp_path):
         check_output(tmp_path / "no folder" / "model")
     with pytest.raises(IsADirectoryError, match="this is a folder; name a file"):
         check_output(tmp_path)
+
+
+def test_pictures_have_a_kind(tmp_path):
+    for path in (None, tmp_path / "curve", tmp_path / "curve.PNG", tmp_path / "curve.svg"):
+        check_picture(path)
+    with pytest.raises(ValueError, match=r"curve\.xls: \.xls is no kind of picture; use \.png"):
+        check_picture(tmp_path / "curve.xls")
 
 
 # ---------------------------------------------------------------------- a full disk

@@ -36,6 +36,17 @@ def test_rows_labels_comments_and_queries():
     assert X.has_canonical_format
 
 
+def test_a_first_line_of_sizes_is_skipped():
+    """As omikuji and napkinXC write it; elsewhere such a line is wrong."""
+    X, y = read("2 4 9\n3 0:1 3:2\n5 2:1\n")
+    np.testing.assert_array_equal(X.toarray(), [[1, 0, 0, 2], [0, 0, 1, 0]])
+    np.testing.assert_array_equal(y, [3, 5])
+    X, _ = read("2 4 9\r\n0:1 3:2\n\n", labelled=False)
+    assert X.shape == (2, 4)
+    assert complaint("2 4 9\n3 0:1\n2 4 9\n").startswith("<stdin>:3: '4' is not index:value")
+    assert complaint("2 4 9\n3 0:x\n").startswith("<stdin>:2: the value in '0:x'")
+
+
 @pytest.mark.parametrize("packed", PACKERS)
 @pytest.mark.parametrize("name", ["rows.svm", "rows", "rows.gz"])  # the bytes tell, not the name
 def test_compressed_files(tmp_path, packed, name):

@@ -35,7 +35,7 @@ def test_blocks_are_the_columns_of_the_code(training, code, graph):
     rows, paths = rows_of(trellis)
     matrix = codewords(trellis, paths, code=code)
     seen = np.zeros(trellis.n_edges, int)
-    for plan in plan_blocks(trellis, rows, training, LinearSVM(), 2**20):
+    for plan in plan_blocks(trellis, rows, training, LinearSVM()):
         block, features = make_block(rows, plan)
         members = np.arange(len(paths)) if plan.rows is None else plan.rows
         np.testing.assert_array_equal(block.csr.toarray(), rows.X[members][:, features].toarray())
@@ -77,7 +77,7 @@ def test_the_rows_of_a_block_alone_give_the_same_bits(learner):
     trellis = Trellis(27, 3)
     rows, paths = rows_of(trellis)
     rows = replace(rows, held_out=paths == paths[0], holds_out=True)
-    for plan in plan_blocks(trellis, rows, "local", learner, 2**20):
+    for plan in plan_blocks(trellis, rows, "local", learner):
         own = block_rows(rows, plan)
         assert len(own.paths) == len(plan.rows)
         assert own.X.shape[1] == len(own.features) == len(np.unique(own.X.indices))

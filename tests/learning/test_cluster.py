@@ -18,7 +18,6 @@ from xtrellis.learning import LinearSVM
 from xtrellis.learning.blocks import Job, Plan, plan_blocks
 from xtrellis.learning.cluster import check_versions, on_cluster, tasks_of
 from xtrellis.learning.rows import prepare_rows
-from xtrellis.learning.training import BLOCK_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def a_plan():
     trellis, rng = Trellis(30, 5), np.random.RandomState(0)
     nothing = np.zeros(len(y), bool)
     rows = prepare_rows(trellis, X, y, np.ones(len(y), np.float32), nothing, rng)
-    return rows, plan_blocks(trellis, rows, "local", LinearSVM(), BLOCK_BYTES)
+    return rows, plan_blocks(trellis, rows, "local", LinearSVM())
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_loaded_model_predicts_the_same_bits(name, pruned, rows, tmp_path):
     loaded = load_model(tmp_path / "model")
     assert_same(model, loaded, X)
     assert_same(model, load_model(tmp_path / "model", verify=False), X)
-    assert model.history_ == loaded.history_
+    assert loaded.history_ == replace(model.history_, seconds=[])
     assert model.temperature_ == loaded.temperature_
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
@@ -183,11 +183,11 @@ def test_copies_are_saved_and_as_fast(name, copied, rows, tmp_path):
     assert step_by_step == [name in ("ltls", "hinge")] * 2
 
 
-def test_settings_without_a_plain_form_are_described_the_same_each_time(rows, tmp_path):
+def test_equal_models_have_equal_files(rows, tmp_path):
     contents = set()
     for _ in range(2):
+        # A setting without a plain form, which is described in the same way each time.
         model = TrellisClassifier(5, random_state=np.random.RandomState(0)).fit(*rows)
-        model.history_.seconds = [0.0] * len(model.history_.seconds)
         model.save(tmp_path / "model")
         contents.add((tmp_path / "model").read_bytes())
     assert len(contents) == 1

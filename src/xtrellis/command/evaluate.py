@@ -22,7 +22,7 @@ from .options import (
     TextColumn,
     ZeroBased,
 )
-from .outputs import check_output, check_stdout, print_facts, write_picture, writing
+from .outputs import check_output, check_picture, check_stdout, print_facts, write_picture, writing
 from .rows import RowOptions, read_labelled
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def evaluate(
     confusions with examples.
     """
     check_stdout(model, rows)
-    for target in (plot, html):
-        if target is not None:
-            check_output(target, model, rows)
+    check_picture(plot, model, rows)
+    if html is not None:
+        check_output(html, model, rows)
     if plot is not None and plot == html:
         raise typer.BadParameter("--plot and --html must be different files")
     loaded = load_for(model, rows, jobs)

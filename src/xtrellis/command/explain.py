@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import Json, Model, Plot, ZeroBased
-from .outputs import check_output, check_stdout, write_picture
+from .outputs import check_picture, check_stdout, write_picture
 
 if TYPE_CHECKING:
     from ..explanation import Explanation
@@ -36,8 +36,7 @@ def explain(
     from .rows import load, read_one
 
     check_stdout(model)
-    if plot is not None:
-        check_output(plot, model)
+    check_picture(plot, model)
     loaded = load(model, 1)
     text = sys.stdin.read().strip("\n") if row == "-" else row
     found = loaded.explain(read_one(loaded, text, zero_based), _label(loaded, label), top)

@@ -12,6 +12,8 @@ from .options import Json, Model
 from .outputs import check_plain_labels, check_stdout, print_facts
 from .words import members, one_or_all
 
+_SHOWN = 5  # labels
+
 
 def inspect(
     model: Model,
@@ -32,11 +34,11 @@ def inspect(
     parts = members(getattr(loaded, "classifier_", loaded))
     selections = [each.selection_ for each in parts if hasattr(each, "selection_")]
     if json:
-        facts["selections"] = [asdict(selection) for selection in selections]
-    print_facts(facts, json)
-    if not json:
-        for selection in selections:
-            print(f"\n{_trials(selection, len(loaded.classes_))}")
+        print_facts({**facts, "selections": [asdict(each) for each in selections]}, json)
+        return
+    print_facts(_in_words(facts), json)
+    for selection in selections:
+        print(f"\n{_trials(selection, len(loaded.classes_))}")
 
 
 def _print_labels(model: Path, classes: Any, json: bool) -> None:
@@ -51,21 +53,17 @@ def _print_labels(model: Path, classes: Any, json: bool) -> None:
 
 
 def _facts(model: Path, loaded: Any) -> dict[str, Any]:
-    """Facts about a model, by name."""
-    from ..data.streams import shown
-
+    """Facts about a model, by name; of several trellises, one if they have it in common."""
     found = getattr(loaded, "classifier_", loaded)
     parts = members(found)
     graphs, weights = [each.trellis_ for each in parts], [each.weights_ for each in parts]
     n_edges, n_weights = sum(g.n_edges for g in graphs), sum(w.n_nonzero for w in weights)
-    labels = [str(label) for label in loaded.classes_[:5].tolist()]
     facts: dict[str, Any] = {
         "file": str(model),
         "bytes": model.stat().st_size,
         "estimator": type(loaded).__name__,
         "classes": len(loaded.classes_),
-        "labels": ", ".join(label if label.isprintable() else shown(label) for label in labels)
-        + (", ..." if len(loaded.classes_) > 5 else ""),
+        "labels": [str(label) for label in loaded.classes_[:_SHOWN].tolist()],
         "features": found.n_features_in_,
         "trellises": len(parts),
         "slice_width": one_or_all([g.slice_width for g in graphs]),
@@ -77,23 +75,47 @@ def _facts(model: Path, loaded: Any) -> dict[str, Any]:
         "decoding": one_or_all([repr(each.loss_) for each in parts]),
         "temperature": one_or_all([each.temperature_ for each in parts]),
         "calibration": one_or_all([repr(each.calibration_) for each in parts]),
-        "reranking": one_or_all([_reranking(each.model_.centroids) for each in parts]),
+        "reranking": one_or_all([_strength(each.model_.centroids) for each in parts]),
         "settings": " ".join(repr(loaded).split()),
     }
     if hasattr(loaded, "first_feature_"):
         facts["first_feature"] = loaded.first_feature_
     if getattr(loaded, "layout_", None):
-        facts["layout"] = ", ".join(f"{name} {fact!r}" for name, fact in loaded.layout_.items())
+        facts["layout"] = loaded.layout_
     thresholds = [getattr(each, "prune_threshold_", None) for each in parts]
     if None not in thresholds:
-        facts["dropped_in_training"] = one_or_all([f"weights up to {t:.4g}" for t in thresholds])
+        facts["dropped_in_training"] = one_or_all(thresholds)
     if hasattr(found, "pruning_"):
         facts["pruned_at"] = found.pruning_.threshold
     return facts
 
 
-def _reranking(centroids: Any) -> str:
-    return "off" if centroids is None else f"on, with strength {centroids.strength:.3g}"
+def _strength(centroids: Any) -> float:
+    """How much re-ranking counts; 0 if there is none."""
+    return 0.0 if centroids is None else float(centroids.strength)
+
+
+def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
+    """The same facts for people to read."""
+    from ..data.streams import shown
+
+    labels = [label if label.isprintable() else shown(label) for label in facts["labels"]]
+    more = ["..."] if facts["classes"] > _SHOWN else []
+    words = {**facts, "labels": ", ".join([*labels, *more])}
+    words["reranking"] = _for_each(facts["reranking"], "on, with strength {:.3g}")
+    if "layout" in facts:
+        words["layout"] = ", ".join(f"{name} {fact!r}" for name, fact in facts["layout"].items())
+    if "dropped_in_training" in facts:
+        words["dropped_in_training"] = _for_each(
+            facts["dropped_in_training"], "weights up to {:.4g}"
+        )
+    return words
+
+
+def _for_each(values: Any, phrase: str) -> str:
+    """A number as a phrase, or several; 0 as "off"."""
+    values = values if isinstance(values, list) else [values]
+    return "; ".join(phrase.format(value) if value else "off" for value in values)
 
 
 def _trials(selection: Any, n_classes: int) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from .errors import note
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps", "pgf", "svgz")
 _BREAKS_LINES = re.compile(r"[\t\n\r]")
 
 
@@ -32,6 +33,15 @@ def check_output(path: Path, *inputs: Path | None) -> None:
         raise PermissionError(errno.EACCES, "this folder cannot be written to", str(folder))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", str(path))
+
+
+def check_picture(path: Path | None, *inputs: Path | None) -> None:
+    """The same for a picture, if one is wanted, whose kind its name must tell."""
+    if path is None:
+        return
+    check_output(path, *inputs)
+    if path.suffix.lower().lstrip(".") not in ("", *_PICTURES):
+        raise ValueError(f"{path}: {path.suffix} is no kind of picture; use .png, .svg or .pdf")
 
 
 def check_stdout(*inputs: Path | None) -> None:

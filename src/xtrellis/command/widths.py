@@ -10,7 +10,7 @@ import typer
 
 from . import options as opt
 from .errors import mark_interrupt_handled, note, print_if_interrupted
-from .outputs import check_output, check_stdout, writing
+from .outputs import check_picture, check_stdout, writing
 from .rows import RowOptions, read_training
 
 
@@ -41,8 +41,7 @@ def widths(
 ) -> None:
     """Train several slice widths, and recommend one from the training rows alone."""
     check_stdout(rows)
-    if plot is not None:
-        check_output(plot, rows)
+    check_picture(plot, rows)
     if training is opt.Training.joint:
         raise typer.BadParameter("--training joint has no bound to choose a width by")
     ladder = None if widths is None else opt.numbers("--widths", widths)

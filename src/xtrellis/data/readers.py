@@ -29,6 +29,7 @@ import numpy.typing as npt
 from .labels import checked_label, label_array
 from .streams import DataError, MissingFileError, Source, Stream, opened, shown
 from .svmlight import (
+    SIZES,
     HandleUnknown,
     SvmlightRows,
     ZeroBased,
@@ -65,6 +66,7 @@ _OF_SUFFIX: dict[str, Format] = {
 }
 _PAIR = rb"(qid:\d+|\d+:[-+.\deE]+)"
 _SVMLIGHT = re.compile(rb"([^\s:]+|" + _PAIR + rb")(\s+" + _PAIR + rb")+\s*(#.*)?|" + _PAIR)
+_ARRAY = re.compile(rb"\s*\[\s*\{\s*\"")
 _JSON = re.compile(rb'\{\s*"[^"]*"\s*:')
 _PREFIX = "__label__"
 
@@ -238,7 +240,10 @@ def detect_format(name: str, first_lines: bytes, columns: Columns | None = None)
     if is_parquet(first_lines):
         return "parquet"
     lines = [line.strip(b" \r") for line in first_lines.split(b"\n")]
-    line = next((line for line in lines if line and not line.startswith(b"#")), b"")
+    written = (line for line in lines if line and not line.startswith(b"#"))
+    line = next(written, b"")
+    if SIZES.fullmatch(line):
+        line = next(written, line)
     if line.startswith(_PREFIX.encode()):
         return "fasttext"
     # The head may end in the middle of a line, and so of a number.
@@ -262,6 +267,11 @@ def known_format(stream: Stream, format: Format | None, columns: Columns) -> For
             raise ValueError(f"format must be one of {', '.join(get_args(Format))}, got {format!r}")
         return format
     format = detect_format(stream.name, stream.head(), columns)
+    if format == "lines" and _ARRAY.match(stream.head()):
+        raise stream.error(
+            "this is a JSON array; write one object per line, as to_json(orient='records', "
+            "lines=True) of pandas does, or pass format='lines' if each line is a text"
+        )
     if columns.label is None and format in ("tsv", "fasttext"):
         raise stream.error(
             f"this looks like a {format} file with labels; pass format={format!r} to drop them, or "

@@ -1,5 +1,8 @@
 """The svmlight format: one row per line, ``label index:value index:value ... # comment``.
 
+A first line with the numbers of rows, features and labels, as omikuji and napkinXC write it, is
+skipped.
+
 Parsed by a kernel rather than by scikit-learn, whose reader does not take labels that are words,
 does not name the line that is wrong, and is several times slower (``benchmarks/bench_readers.py``).
 """
@@ -24,6 +27,7 @@ HandleUnknown = Literal["error", "warn", "ignore"]
 LONG_LABEL = "the label has more than 18 digits; use shorter ones, or names"
 
 _WORD = re.compile(rb"[^ \t\r\n#]*")
+SIZES = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")  # of rows, features and labels, before the first row
 
 
 def read_svmlight(
@@ -42,7 +46,8 @@ def read_svmlight(
     Parameters
     ----------
     source : path or binary file
-        Plain or compressed with gzip, bzip2 or xz, which is detected from its first bytes.
+        Plain or compressed with gzip, bzip2 or xz, which is detected from its first bytes. A first
+        line with the numbers of rows, features and labels is skipped.
     n_features : int or None
         Number of columns. By default, that of the last feature in the file.
     zero_based : bool or "auto", default="auto"
@@ -289,6 +294,8 @@ def _parse(stream: Stream, text: bytes, labelled: bool) -> _Block:
     """Rows of one block of lines; ``stream.line`` lines came before it."""
     from ..kernels import svmlight as kernel
 
+    if stream.line == 0 and SIZES.fullmatch(text.partition(b"\n")[0]):
+        text = b"#" + text  # the rows themselves say how many they are
     if b"\0" in text:
         line = stream.line + text.count(b"\n", 0, text.index(b"\0")) + 1
         raise stream.error("there is a NUL byte; is this a text file?", line)

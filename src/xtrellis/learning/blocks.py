@@ -26,6 +26,9 @@ from .rows import TrainingRows
 
 Training = Literal["independent", "local"]
 
+BLOCK_BYTES = 96 * 2**20  # state of one block in training,
+TIMES_ROWS = 2  # or so many times the bytes of the rows, if that is more,
+MOST_BLOCK_BYTES = 2**30  # but not more than that
 MAX_EDGES = 256  # of a block: wider ones gain nothing
 MAX_SHARE = 0.6  # of all the work in one block, whatever the number of workers
 
@@ -81,9 +84,15 @@ class BlockResult:
 
 
 def plan_blocks(
-    trellis: Trellis, rows: TrainingRows, training: Training, learner: Learner, block_bytes: float
+    trellis: Trellis, rows: TrainingRows, training: Training, learner: Learner
 ) -> list[Plan]:
-    """Blocks of all edges that have something to learn."""
+    """Blocks of all edges that have something to learn.
+
+    The state of a block grows with its rows, features and edges. Blocks of few edges take several
+    times as long for each of them, so where there are many rows, states may be larger.
+    """
+    row_bytes = rows.X.data.nbytes + rows.X.indices.nbytes
+    block_bytes = max(BLOCK_BYTES, min(TIMES_ROWS * row_bytes, MOST_BLOCK_BYTES))
     if training == "independent":
         return list(_independent_blocks(trellis, rows, learner, block_bytes))
     plans = list(_local_blocks(trellis, rows, learner, block_bytes))

@@ -24,7 +24,7 @@ from .._memory import release_memory
 from ..graph.trellis import Trellis
 from ..model.finished_block import FinishedBlock, finish_block
 from ..model.weights import EdgeWeights
-from .blocks import BlockResult, Plan, edge_parts
+from .blocks import BLOCK_BYTES, BlockResult, Plan, edge_parts
 from .checkpoint import Stage, stage_for
 from .cluster import stop_if_unwanted
 from .learners import LinearSVM
@@ -34,7 +34,6 @@ from .room import FinishedBlocks, Room
 from .rows import TrainingRows
 from .stored_rows import SpilledParts, StoredRows, spill
 from .training import (
-    BLOCK_BYTES,
     Report,
     TrainedEdges,
     block_seed,

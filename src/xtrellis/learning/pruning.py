@@ -95,13 +95,14 @@ def find_threshold(
     steps = [(0.0, accuracy(list(weights)))]
     least = steps[0][1] - max_drop
     kept, lost = 0.0, float(np.log(least_share))
-    best = 0.0
+    best, left = 0.0, list(weights)  # the weights above the best threshold so far
     for _ in range(n_steps):
         middle = (kept + lost) / 2
         threshold = _quantile(sizes, 1 - np.exp(middle))
-        steps.append((threshold, accuracy([own.above(threshold) for own in weights])))
+        pruned = [own.above(threshold) for own in left]
+        steps.append((threshold, accuracy(pruned)))
         if steps[-1][1] >= least - 1e-12:
-            kept, best = middle, threshold
+            kept, best, left = middle, threshold, pruned
         else:
             lost = middle
     return best, tuple(steps)

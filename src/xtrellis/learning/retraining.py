@@ -12,7 +12,7 @@ from ..model.weights import EdgeWeights
 from .blocks import BlockResult, plan_blocks
 from .learners import Learner
 from .rows import TrainingRows
-from .training import BLOCK_BYTES, block_seed, constant_margins, gathered, train_block
+from .training import block_seed, constant_margins, gathered, train_block
 from .workers import in_parallel
 
 Vertex = tuple[int, int]  # slice (-1: the source) and number there
@@ -36,9 +36,7 @@ def retrain(
     the new weights, small ones are dropped, as in :func:`train_block`.
     """
     plans = [
-        plan
-        for plan in plan_blocks(trellis, rows, "local", learner, BLOCK_BYTES)
-        if plan.vertex in vertices
+        plan for plan in plan_blocks(trellis, rows, "local", learner) if plan.vertex in vertices
     ]
     epochs = epochs or learner.passes(sum(plan.work for plan in plans) or 1.0)
     results: dict[int, BlockResult] = dict(

@@ -37,7 +37,6 @@ from .learners import Block, Learner
 from .rows import TrainingRows, visiting_order
 from .workers import in_parallel
 
-BLOCK_BYTES = 96 * 2**20  # state of one block in training
 MAX_SHORTFALL = 0.05  # of the objective; accuracy hardly changes below
 
 Report = Callable[[float, float], None]
@@ -52,7 +51,8 @@ class History:
     loss : list of float
         For each epoch, the average loss per row and edge met on the way, before the update.
     seconds : list of float
-        For each epoch, the time spent in it, added up over all blocks and workers.
+        For each epoch, the time spent in it, added up over all blocks and workers; empty in a
+        model that was loaded, as equal models have equal files.
     training_error : list of float
         Share of training rows whose class is wrong, where it was measured.
     validation_accuracy : list of float
@@ -63,6 +63,10 @@ class History:
     seconds: list[float] = field(default_factory=list)
     training_error: list[float] = field(default_factory=list)
     validation_accuracy: list[float] = field(default_factory=list)
+
+    def to_parts(self) -> dict[str, list[float]]:
+        """All but the seconds, for a model file."""
+        return {name: values for name, values in vars(self).items() if name != "seconds"}
 
 
 def run_epochs(
@@ -208,7 +212,7 @@ def train_edges(
     ``report`` is called after each block with its share of the work and its loss per epoch. Weights
     of at most ``floor`` times the largest of their block are dropped when the block is finished.
     """
-    plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
+    plans = plan_blocks(trellis, rows, training, learner)
     results = _train_blocks(rows, plans, learner, epochs, n_jobs, seed, report, floor)
     constants = constant_margins(trellis, rows)
 
@@ -255,7 +259,7 @@ def train_before(
     floor: float = 0.0,
 ) -> EdgeWeights:
     """Weights of every edge, trained without the held-out rows."""
-    plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
+    plans = plan_blocks(trellis, rows, training, learner)
     epochs = epochs or learner.passes(sum(plan.work for plan in plans) or 1.0)
     finished = in_parallel(
         train_block_before,
@@ -313,7 +317,7 @@ class ResidentBlocks:
         seed: int,
     ) -> None:
         self.trellis, self.rows, self.training, self.n_jobs = trellis, rows, training, n_jobs
-        self.plans = plan_blocks(trellis, rows, training, learner, BLOCK_BYTES)
+        self.plans = plan_blocks(trellis, rows, training, learner)
         self.running = [
             RunningBlock.start(rows, plan, learner, block_seed(seed, index))
             for index, plan in enumerate(self.plans)

@@ -202,6 +202,8 @@ class EdgeWeights:
         """The same, without the weights of at most this size."""
         from ..kernels import storage
 
+        if threshold == 0:
+            return self
         feature_starts = np.empty_like(self.feature_starts)
         kept = np.empty(len(self.features), np.int64)
         entry_starts = np.empty(len(self.features) + 1, np.int64)

@@ -195,6 +195,10 @@ def test_solved_edges_rest_and_wake_up_for_other_rows():
     resting = np.concatenate([part.edges for part in state.resting])
     every = np.concatenate([state.edges, resting, state.newton_edges])
     np.testing.assert_array_equal(np.sort(every), np.arange(40))
+    asleep = learner.finish(block, state)
+    state.restart(block, 1500, learner.tolerance)
+    for before, after in zip(asleep, learner.finish(block, state), strict=True):
+        np.testing.assert_array_equal(before, after)  # whatever the order of the edges in it
     learner.step(block, state, rng.permutation(2000))
     assert state.resting == []
     assert len(state.edges) + len(state.newton_edges) == 40

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..._arrays import Float32Array, IntArray
 from ..._checks import check_positive
 from .learner import Block, Learner, finite, too_large
-from .svm_state import Columns, SVMState
+from .svm_state import Columns, SVMState, in_order
 
 CSR = tuple[npt.NDArray[Any], npt.NDArray[Any], Float32Array]  # indptr, indices and data
 
@@ -295,14 +295,14 @@ class LinearSVM(Learner):
     def finish(self, block: Block, state: SVMState) -> tuple[Float32Array, Float32Array]:
         """The weights as they are."""
         descended = [state.active, *state.resting]
-        if len(descended) == 1 and len(state.newton_edges) == 0:
+        if np.array_equal(state.edges, np.arange(block.n_edges)):
             return finite(block, state.active.weights, state.active.bias)
-        weights = np.empty((block.n_features, block.n_edges), np.float32)
+        edges = [*(part.edges for part in descended), state.newton_edges]
+        weights = in_order(edges, [*(part.weights for part in descended), state.newton_weights.T])
         bias = np.empty(block.n_edges, np.float32)
-        for part in descended:
-            weights[:, part.edges], bias[part.edges] = part.weights, part.bias
-        weights[:, state.newton_edges] = state.newton_weights.T
-        bias[state.newton_edges] = state.newton_bias
+        bias[np.concatenate(edges)] = np.concatenate(
+            [*(part.bias for part in descended), state.newton_bias]
+        )
         return finite(block, weights, bias)
 
 
