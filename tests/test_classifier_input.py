@@ -50,7 +50,7 @@ def test_a_class_whose_rows_do_not_count_keeps_its_column(data, training):
 
 def test_several_labels_per_row_are_refused():
     for model, X in ((TrellisClassifier(), np.eye(3)), (TrellisTextClassifier(), ["a", "b", "c"])):
-        with pytest.raises(ValueError, match="y must hold one label per row, got several"):
+        with pytest.raises(ValueError, match="y must have one label per row, but some"):
             model.fit(X, [["x", "y"], ["z"], ["x"]])
 
 

@@ -119,7 +119,7 @@ def labelled_rows(
         X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float32, reset=reset)
     except ValueError:
         if is_ragged(y):
-            raise ValueError("y must hold one label per row, got several for some") from None
+            raise ValueError("y must have one label per row, but some rows have several") from None
         raise
     with warnings.catch_warnings():
         # Many classes with few rows each are what this library is for.

@@ -110,7 +110,7 @@ def test_places_that_cannot_be_written(rows, tmp_path):
 def test_pictures_have_a_kind(tmp_path):
     for path in (None, tmp_path / "curve", tmp_path / "curve.PNG", tmp_path / "curve.svg"):
         check_picture(path)
-    with pytest.raises(ValueError, match=r"curve\.xls: \.xls is no kind of picture; use \.png"):
+    with pytest.raises(ValueError, match=r"curve\.xls: cannot draw a \.xls file; use \.png"):
         check_picture(tmp_path / "curve.xls")
 
 

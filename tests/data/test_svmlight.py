@@ -37,7 +37,7 @@ def test_rows_labels_comments_and_queries():
 
 
 def test_a_first_line_of_sizes_is_skipped():
-    """As omikuji and napkinXC write it; elsewhere such a line is wrong."""
+    """As in the Extreme Classification Repository; further down, such a line is wrong."""
     X, y = read("2 4 9\n3 0:1 3:2\n5 2:1\n")
     np.testing.assert_array_equal(X.toarray(), [[1, 0, 0, 2], [0, 0, 1, 0]])
     np.testing.assert_array_equal(y, [3, 5])

@@ -89,3 +89,17 @@ def test_the_rows_of_a_block_alone_give_the_same_bits(learner):
         for name in ("finished", "before"):
             one, other = vars(getattr(expected, name)), vars(getattr(found, name))
             assert all(np.array_equal(one[field], other[field]) for field in one)
+
+
+def test_many_rows_make_larger_blocks(monkeypatch):
+    trellis = Trellis(27, 27)
+    rows, _ = rows_of(trellis)
+
+    def n_blocks(times_rows, most):
+        monkeypatch.setattr("xtrellis.learning.blocks.BLOCK_BYTES", 1)
+        monkeypatch.setattr("xtrellis.learning.blocks.TIMES_ROWS", times_rows)
+        monkeypatch.setattr("xtrellis.learning.blocks.MOST_BLOCK_BYTES", most)
+        return len(plan_blocks(trellis, rows, "independent", LinearSVM()))
+
+    assert n_blocks(1_000, 2**30) == 1
+    assert n_blocks(1_000, 1) == n_blocks(0, 2**30) > 20  # an edge each

@@ -36,12 +36,12 @@ def check_output(path: Path, *inputs: Path | None) -> None:
 
 
 def check_picture(path: Path | None, *inputs: Path | None) -> None:
-    """The same for a picture, if one is wanted, whose kind its name must tell."""
+    """The same for a picture, if one is wanted; also if its extension is not that of a picture."""
     if path is None:
         return
     check_output(path, *inputs)
     if path.suffix.lower().lstrip(".") not in ("", *_PICTURES):
-        raise ValueError(f"{path}: {path.suffix} is no kind of picture; use .png, .svg or .pdf")
+        raise ValueError(f"{path}: cannot draw a {path.suffix} file; use .png, .svg or .pdf")
 
 
 def check_stdout(*inputs: Path | None) -> None:

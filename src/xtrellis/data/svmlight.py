@@ -1,7 +1,7 @@
 """The svmlight format: one row per line, ``label index:value index:value ... # comment``.
 
-A first line with the numbers of rows, features and labels, as omikuji and napkinXC write it, is
-skipped.
+A first line with the numbers of rows, features and labels, as in the files of the Extreme
+Classification Repository, is skipped.
 
 Parsed by a kernel rather than by scikit-learn, whose reader does not take labels that are words,
 does not name the line that is wrong, and is several times slower (``benchmarks/bench_readers.py``).
