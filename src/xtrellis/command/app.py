@@ -65,3 +65,11 @@ def demo(
 
 for command in (train, predict, explain, evaluate, prune, widths, inspect, convert, serve, demo):
     app.command()(report_errors(command))
+
+
+def main() -> None:
+    """Run the command in a process of its own."""
+    from .small import in_own_process
+
+    in_own_process()
+    app(prog_name="xtrellis")

@@ -24,6 +24,7 @@ from .options import (
 )
 from .outputs import check_output, check_picture, check_stdout, print_facts, write_picture, writing
 from .rows import RowOptions, read_labelled
+from .small import interpret_if_small
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
@@ -66,6 +67,7 @@ def evaluate(
         check_output(html, model, rows)
     if plot is not None and plot == html:
         raise typer.BadParameter("--plot and --html must be different files")
+    interpret_if_small(rows, model)
     loaded = load_for(model, rows, jobs)
     options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
     with busy("reading rows"):

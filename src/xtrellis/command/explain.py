@@ -34,9 +34,11 @@ def explain(
 ) -> None:
     """Show which words or features of one row spoke for and against a class."""
     from .rows import load, read_one
+    from .small import interpret_if_small
 
     check_stdout(model)
     check_picture(plot, model)
+    interpret_if_small(model=model)
     loaded = load(model, 1)
     text = sys.stdin.read().strip("\n") if row == "-" else row
     found = loaded.explain(read_one(loaded, text, zero_based), _label(loaded, label), top)

@@ -24,8 +24,10 @@ def inspect(
 ) -> None:
     """Show what a model file contains: classes, graph, weights, and how settings were chosen."""
     from ..model.model_file import load_model
+    from .small import interpret_if_small
 
     check_stdout(model)
+    interpret_if_small(model=model)
     loaded = load_model(model)
     if labels:
         _print_labels(model, loaded.classes_, json)

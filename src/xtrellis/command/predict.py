@@ -33,6 +33,7 @@ from .outputs import (
     plain_line,
 )
 from .rows import RowOptions, read_batches
+from .small import interpret_if_small
 
 
 def predict(
@@ -70,6 +71,7 @@ def predict(
     else:
         check_output(output, model, rows)
     _check_answers(top_k, proba, min_probability, coverage, otherwise, json)
+    interpret_if_small(rows, model)
     loaded = load_for(model, rows, jobs, quickly=coverage is None)
     if not json:
         check_plain_labels(model, loaded.classes_)

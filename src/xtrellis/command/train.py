@@ -17,6 +17,7 @@ from .errors import busy, note
 from .folders import check_from_disk, read_or_open
 from .outputs import check_output, save_model, size_in_words
 from .rows import RowOptions, read_descriptions
+from .small import interpret_if_small
 from .words import count, members, pruned, widths_in_words
 
 
@@ -80,7 +81,8 @@ def train(
     check_output(model, rows, valid, class_texts)
     if prune is not None and not 0 <= prune < 1:
         raise typer.BadParameter(f"--prune must be at least 0 and below 1, got {prune}")
-    compile_ahead()
+    if not interpret_if_small(rows):
+        compile_ahead()
     classifier = opt.new_classifier(training, width, learner, C, epochs, jobs, seed, checkpoint)
     if trellises > 1:
         from ..ensemble import TrellisEnsemble

@@ -104,6 +104,18 @@ def is_compiled(function: Callable) -> bool:
     return numba.config.DISABLE_JIT or function._cache.has_any()
 
 
+def interpret() -> None:
+    """Let Python run all kernels that are not imported yet, as with ``NUMBA_DISABLE_JIT=1``."""
+    numba.config.DISABLE_JIT = True
+
+
+def has_compiled(name: str) -> bool:
+    """Whether the cache has a file of this kernel, ``module.function``, which is not imported."""
+    written, readable = cache_folders()
+    folders = readable if written is None else (written, *readable)
+    return any(any(folder.glob(f"{name}-*.nbi")) for folder in folders)
+
+
 # ---------------------------------------------------------------------- where compiled code is kept
 
 
