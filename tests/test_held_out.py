@@ -56,10 +56,11 @@ def test_few_rows_are_held_out_in_turn(judged):
 
 
 def test_no_more_rows_are_held_out_than_needed(rows, monkeypatch):
-    monkeypatch.setattr(fitting, "ENOUGH_JUDGED", 100)
     _, _, folds = fit_and_spy(*rows)
-    n_judged = [len(fold.sample.y_encoded) for fold in folds]
-    assert sum(n_judged[:-1]) < 100 <= sum(n_judged)
+    n_judged = len(folds[0].sample.y_encoded)
+    for times, n_folds in ((0.9, 1), (1.4, 1), (1.6, 2), (3.1, 3)):
+        monkeypatch.setattr(fitting, "ENOUGH_JUDGED", times * n_judged)
+        assert len(fit_and_spy(*rows)[2]) == n_folds
 
 
 def test_held_out_rows_do_not_influence_the_paths_of_their_fold(rows, monkeypatch):
@@ -71,7 +72,7 @@ def test_held_out_rows_do_not_influence_the_paths_of_their_fold(rows, monkeypatc
         return assign_paths(estimator, trellis, data, *rest)
 
     monkeypatch.setattr(choosing, "assign_paths", spy)
-    _, data, folds = fit_and_spy(*rows)
+    _, data, folds = fit_and_spy(*rows, slice_width=6)
     for fold, X in zip(folds[1:], given[1 - len(folds) :], strict=True):
         assert (data.X[~fold.held_out] != X).nnz == 0
 

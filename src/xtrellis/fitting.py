@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 2_000  # training rows that the training error is measured on
 HELD_OUT_SAMPLE = 5_000  # held-out rows, at most, that losses and thresholds are fitted on
-ENOUGH_JUDGED = 2_000  # with fewer held-out rows, others are held out as well, in turn,
+ENOUGH_JUDGED = 2_000  # held-out rows; with far fewer, others are held out as well, in turn,
 MOST_FOLDS = 5  # so often at most
 
 
@@ -318,21 +318,22 @@ def _more_folds(
     if not folds or engine.estimator.training != "local" or not engine.learner.is_quick:
         return
     share = engine.estimator.calibration
-    n_judged, held_out = len(folds[0].sample.y_encoded), folds[0].held_out
+    held_out = folds[0].held_out
     may_hold_out = np.ones_like(held_out) if data.may_hold_out is None else data.may_hold_out
-    for _ in range(min(int(1 / share), MOST_FOLDS) - 1):
-        if n_judged >= ENOUGH_JUDGED:
-            return
+    # As many folds as come nearest to enough rows: a few rows less are not worth a training.
+    n_folds = round(ENOUGH_JUDGED / max(len(folds[0].sample.y_encoded), 1))
+    for _ in range(min(n_folds, int(1 / share), MOST_FOLDS) - 1):
         may_hold_out = may_hold_out & ~held_out
         held_out = hold_out_rows(data.y_encoded, share, rng, may_hold_out)
         if not held_out.any():
             return
         fold = replace(engine, held_out=held_out, assignments={})
-        order = engine.orders[0] if choice.selection is None else choice.selection.order
-        assignment = fold.assignment(order)
+        assignment = choice.assignment
+        if not fold.is_one_vs_rest:  # where the rows of a class decide which are its neighbours
+            order = engine.orders[0] if choice.selection is None else choice.selection.order
+            assignment = fold.assignment(order)
         weights = fold.train_before(fold.rows(assignment), choice.learner)
         yield Fold(fold.model(assignment, weights), held_out, to_judge_by(data, held_out))
-        n_judged += int(held_out.sum())
 
 
 def _train_by_epochs(
