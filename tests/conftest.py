@@ -1,6 +1,7 @@
-"""Settings all tests share, and a small model for tests of the classifier."""
+"""Settings all tests share, a small model for tests of the classifier, and a full disk."""
 
 import signal
+import subprocess
 
 import pytest
 from hypothesis import settings
@@ -26,3 +27,19 @@ def data():
 def fitted(data):
     """A narrow trellis for these rows; tests must not change it."""
     return TrellisClassifier(5, random_state=0).fit(*data)
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """Folder on a disk of 64 kB; skips the test where none can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+    try:
+        done = subprocess.run(mount, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command here")
+    if done.returncode:
+        pytest.skip("mounting is not allowed here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)

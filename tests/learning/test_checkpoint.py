@@ -19,6 +19,7 @@ from clusters import bits
 from samples import topics
 from xtrellis import TrellisClassifier, TrellisEnsemble, load_model
 from xtrellis.data import write_shards
+from xtrellis.fitting_from_disk import memory_to_fit
 from xtrellis.learning import LinearSVM, training
 from xtrellis.learning.checkpoint import _difference, emptying_later
 
@@ -305,3 +306,33 @@ def test_a_damaged_block_is_trained_again(rows, stopped, damage):
     with pytest.warns(UserWarning, match=rf"{path.name} is damaged: its block is trained again"):
         model.fit(*rows)
     assert bits(model) == bits(without(model).fit(*rows))
+
+
+@pytest.mark.parametrize("memory", [1, 0.001], ids=["in memory", "from disk"])
+def test_a_full_disk_is_one_line_and_loses_nothing(full_disk, tmp_path, memory):
+    """There is room for some blocks; when there is more, training goes on, to the same bits."""
+    rows, whole, resumed = (tmp_path / name for name in ("rows", "whole", "resumed"))
+    shards = write_shards([topics(60, 1000, 4000)], rows, shard_bytes=20_000)
+    assert (memory == 1) == (memory_to_fit(shards) <= memory * 2**30)
+    folder = full_disk / "blocks"
+
+    def train(model, *more):
+        command = [sys.executable, "-m", "xtrellis", "train", str(rows), str(model)]
+        command += ["--width", "12", "--memory", str(memory), *more]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert train(whole).returncode == 0
+    failed = train(resumed, "--checkpoint", str(folder))
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        f"error: {folder}: No space left on device, so the checkpoint could not be written: free "
+        f"some space and train again in the same way; blocks that it holds already are reused\n"
+    )
+    assert not resumed.exists()
+    names = {path.suffix for path in folder.iterdir()}
+    assert names == {".block", ".json"}  # and nothing half-written
+    subprocess.run(["mount", "-o", "remount,size=16m", full_disk], check=True)
+    done = train(resumed, "--checkpoint", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert list(folder.iterdir()) == []
+    assert bits(load_model(resumed)) == bits(load_model(whole))

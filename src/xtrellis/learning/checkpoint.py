@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import IntArray
-from ..model.atomic import replacing
+from ..model.atomic import is_disk_full, replacing
 from ..model.finished_block import FinishedBlock
 from ..model.model_file import checksum, read_file, write_file
 from ..model.packing import ModelFileError, Packer, Unpacker
@@ -97,11 +97,12 @@ def _claim(folder: Path, settings: dict[str, str], rows: str) -> None:
     wanted = {"version": __version__, "settings": settings, "rows": rows}
     place = folder / NAME
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not place.exists():
-            with replacing(place) as beside:
-                beside.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
-            return
+        with _naming(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                with replacing(place) as beside:
+                    beside.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
+                return
     except FileExistsError:
         raise ValueError(f"{folder} is a file: a checkpoint is a folder") from None
     try:
@@ -114,6 +115,21 @@ def _claim(folder: Path, settings: dict[str, str], rows: str) -> None:
             f"{folder} is the checkpoint of another training ({difference}): continue that one, "
             f"name another folder, or delete it"
         )
+
+
+@contextmanager
+def _naming(folder: Path) -> Iterator[None]:
+    """Errors of a full disk that name the checkpoint, and say that nothing is lost."""
+    try:
+        yield
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        advice = (
+            f"{os.strerror(error.errno or 0)}, so the checkpoint could not be written: free some "
+            f"space and train again in the same way; blocks that it holds already are reused"
+        )
+        raise OSError(error.errno, advice, os.fspath(folder)) from None
 
 
 def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str:
@@ -174,7 +190,11 @@ class Stage:
         packer = Packer()
         facts: dict[str, Any] = {"block": packer.pack(_parts(result), "")}
         facts["checksum"] = checksum(packer.arrays, facts)
-        with replacing(self._path(index)) as beside, open(beside, "wb") as file:
+        with (
+            _naming(self.folder),
+            replacing(self._path(index)) as beside,
+            open(beside, "wb") as file,
+        ):
             write_file(file, packer.arrays, facts, _ENTRY)
 
     def _path(self, index: int) -> Path:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -175,7 +175,9 @@ def _bundles(
         yield Task(tuple(bundle), tuple(each[0] for each in bundle), found)
 
 
-def on_cluster(client: Any, job: Job, order: Sequence[int]) -> Iterator[tuple[int, Any]]:
+def on_cluster(
+    client: Any, job: Job, order: Sequence[int]
+) -> Generator[tuple[int, Any], None, None]:
     """Number and result of each of these blocks, as they are ready."""
     from distributed import CancelledError
 

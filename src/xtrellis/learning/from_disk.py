@@ -43,6 +43,7 @@ from .training import (
     train_block,
     warn_if_unconverged,
 )
+from .workers import closed_quietly
 
 _STATE = 10  # shares of the memory, for the state of one block
 _WHOLE = 2  # for the rows of a block that is trained in memory
@@ -320,13 +321,14 @@ class _Job:
             return result
 
         results = parallel(delayed(trained)(number) for number in ordered)
-        for number, result in zip(ordered, results, strict=True):
-            stop_if_unwanted()
-            edges, work, _ = tasks[number]
-            pairs = int(counts[edges].sum()) * len(edges)
-            self._keep(result, pairs, work / self.total_work)
-            del result
-            release_memory()
+        with closed_quietly(results):
+            for number, result in zip(ordered, results, strict=True):
+                stop_if_unwanted()
+                edges, work, _ = tasks[number]
+                pairs = int(counts[edges].sum()) * len(edges)
+                self._keep(result, pairs, work / self.total_work)
+                del result
+                release_memory()
 
     def _stage(self, edges: list[IntArray]) -> Stage | None:
         """Where blocks are kept for a training that resumes this one; None if they are not."""

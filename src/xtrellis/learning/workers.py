@@ -7,7 +7,9 @@ asks for them: ``with joblib.parallel_config(backend="loky")``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from . import cluster
@@ -42,13 +44,30 @@ def in_parallel(
         trained = cluster.on_cluster(client, job, left)
     else:
         trained = _by_joblib(job, left, n_jobs)
-    for index, result in trained:
-        if stage is not None:
-            stage.write(index, result)
-        yield index, result
+    with closed_quietly(trained):
+        for index, result in trained:
+            if stage is not None:
+                stage.write(index, result)
+            yield index, result
 
 
-def _by_joblib(job: Job, order: Sequence[int], n_jobs: int | None) -> Iterator[tuple[int, Any]]:
+@contextmanager
+def closed_quietly(results: Generator[Any, None, None]) -> Iterator[None]:
+    """Close a generator of results at the end, also after an error, which is told alone.
+
+    Left to the garbage collector, joblib would warn of blocks that were trained for nothing.
+    """
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)")
+            results.close()
+
+
+def _by_joblib(
+    job: Job, order: Sequence[int], n_jobs: int | None
+) -> Generator[tuple[int, Any], None, None]:
     """Number and result of each of these blocks, as they are ready."""
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
