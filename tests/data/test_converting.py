@@ -8,11 +8,9 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from samples import reports
 from xtrellis import TrellisClassifier, TrellisEnsemble, TrellisTextClassifier, load_model
-from xtrellis.command.app import app
 from xtrellis.data import DataError, open_shards, write_shards
 
 
@@ -57,6 +55,22 @@ def test_texts_of_a_file_are_those_of_memory(rows, tmp_path, format):
     assert (expected.fit_transform(texts) != X).nnz == 0
     np.testing.assert_array_equal(y, labels)
     assert open_shards(shards.folder).features.equals(expected)
+
+
+def test_texts_are_converted_with_terms_that_are_known(rows, tmp_path):
+    texts, labels = rows
+    known = TrellisTextClassifier().new_features()
+    known.fit_transform(texts[:2000], 2)
+    file = io.BytesIO(tsv(texts[2000:], labels[2000:]))
+    shards = write_shards(file, tmp_path / "rows", features=known, shard_bytes=5_000)
+    X, y = shards.in_memory()
+    assert len(shards) > 2
+    assert (known.transform(texts[2000:]) != X).nnz == 0
+    np.testing.assert_array_equal(y, labels[2000:])
+    assert open_shards(shards.folder).features.equals(known)
+    message = refusal(write_shards, io.BytesIO(b"1 1:2\n"), tmp_path / "numbers", features=known)
+    assert message == "<stdin>: these are features, not texts, and have no terms"
+    assert not (tmp_path / "numbers").exists()
 
 
 @pytest.mark.parametrize(
@@ -125,81 +139,6 @@ print(shards.nbytes, peak() - before, len(shards))
 
 
 # ---------------------------------------------------------------------- the command
-
-
-def run(*arguments, code=0):
-    """Standard output and error of the command."""
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == code, done.output
-    return done.stdout, done.stderr
-
-
-def test_the_command_takes_a_folder_of_texts_where_it_takes_a_file(rows, tmp_path):
-    file, folder, model = (tmp_path / name for name in ("rows.tsv", "rows", "model"))
-    file.write_bytes(tsv(*rows))
-    _, err = run("convert", file, folder, "--shard-size", "0.02")
-    assert err.startswith("2,500 rows, ")
-    assert len(open_shards(folder)) > 3
-    run("train", folder, model, "-C", "1", "--valid", file)
-    labelled = ("--format", "tsv")
-    run("train", file, tmp_path / "other", "-C", "1")
-    expected = run("predict", tmp_path / "other", file, *labelled)[0]
-    assert run("predict", model, file, *labelled)[0] == expected
-    assert run("predict", model, folder)[0] == expected
-    facts = [json.loads(run("evaluate", model, each, "--json")[0]) for each in (file, folder)]
-    assert facts[0]["accuracy"] == facts[1]["accuracy"] > 0.9
-    assert run("prune", model, folder, tmp_path / "one")[1].endswith("kB\n")
-    run("prune", model, file, tmp_path / "two", *labelled)
-    pruned = [run("predict", tmp_path / name, file, *labelled)[0] for name in ("one", "two")]
-    assert pruned[0] == pruned[1]
-    _, err = run("train", file, tmp_path / "none", "--valid", folder, code=1)
-    assert err == f"error: {folder}: with texts to train on, --valid must name a file of texts\n"
-    _, err = run("train", folder, tmp_path / "small", "-C", "1", "--memory", "0.001")
-    assert "2,500 rows" in err
-    small = run("predict", tmp_path / "small", file, *labelled)[0].splitlines()
-    same = [one == other for one, other in zip(small, expected.splitlines(), strict=True)]
-    assert np.mean(same) > 0.97
-
-
-def test_the_command_names_what_does_not_go_with_a_folder(rows, tmp_path):
-    file, folder, model = (tmp_path / name for name in ("rows.tsv", "rows", "model"))
-    file.write_bytes(tsv(*rows))
-    run("convert", file, folder, "--shard-size", "0.02")
-    low = ("--memory", "0.001")
-    for options, message in [
-        (("--learner", "arow", *low), "--learner needs the rows in memory, which --memory 0.001"),
-        (("--training", "independent", *low), "--training needs the rows in memory"),
-        (("--trellises", "3", *low), "--trellises needs the rows in memory"),
-        (("--width", "auto", *low), "--width auto needs the rows in memory"),
-        (("--prune", "0.01"), "--prune needs --valid if rows come from such a folder"),
-        (("--valid", folder), "with a folder of texts, --valid must name a file of texts"),
-        (("--class-texts", file), "--class-texts needs a file of texts to train on, not a folder"),
-    ]:
-        _, err = run("train", folder, model, *options, code=1)
-        assert message in err
-        assert err.startswith("error: ")
-        assert err.count("\n") == 1
-        assert not model.exists()
-    run("train", file, model, "-C", "1", "--words", "1")
-    _, err = run("predict", model, folder, code=1)
-    assert err.startswith(f"error: {folder}: its terms are not those that the model was trained on")
-    numbers = tmp_path / "numbers"
-    write_shards([(np.eye(4), [0, 1, 2, 3])], numbers)
-    _, err = run("predict", model, numbers, code=1)
-    assert "these are svmlight features, but the model takes texts" in err
-
-
-def test_features_of_another_base_are_refused(tmp_path):
-    file, folder = tmp_path / "rows.svm", tmp_path / "rows"
-    file.write_text("".join(f"{k % 3} {k % 3 + 1}:1 {k % 7 + 5}:0.5\n" for k in range(8000)))
-    run("convert", file, folder, "--shard-size", "0.01")
-    low = ("--memory", "0.001")
-    _, err = run("train", folder, tmp_path / "model", "--zero-based", *low, code=1)
-    assert "its features were counted from 1 when it was converted" in err
-    (tmp_path / "valid.svm").write_text("1 0:1 3:1\n2 2:1\n")
-    valid = ("--valid", tmp_path / "valid.svm")
-    _, err = run("train", folder, tmp_path / "model", *valid, *low, code=1)
-    assert "there is a feature 0, but those of" in err
 
 
 # ---------------------------------------------------------------------- bad input
@@ -290,14 +229,3 @@ def test_long_numbers_are_no_labels(tmp_path):
 def test_sizes_of_shards_are_checked(tmp_path, shard_bytes):
     with pytest.raises(ValueError, match="shard_bytes must be an integer of at least 1, got "):
         write_shards([(np.eye(2), [0, 1])], tmp_path, shard_bytes=shard_bytes)
-
-
-def test_terms_are_found_when_texts_are_converted(tmp_path):
-    """And not when they are trained on, where options about them would be ignored."""
-    file, folder = tmp_path / "rows.tsv", tmp_path / "rows"
-    file.write_bytes(b"a\tred wine\nb\tgreen tea\n" * 5)
-    assert CliRunner().invoke(app, ["convert", str(file), str(folder)]).exit_code == 0
-    done = CliRunner().invoke(app, ["train", str(folder), str(tmp_path / "new"), "--words", "1"])
-    reason = "its texts became features when it was converted; omit --words"
-    assert (done.exit_code, done.stderr) == (1, f"error: {folder}: {reason}\n")
-    assert not (tmp_path / "new").exists()

@@ -14,7 +14,9 @@ from .rows import (
     check_kind,
     load,
     parse,
+    read_texts,
     read_training,
+    terms_of,
 )
 
 
@@ -41,13 +43,13 @@ def read_or_open(rows: Path, valid: Path | None, options: RowOptions, memory: fl
     opened = TrainingData(None, None, first_feature=first_feature, shards=shards)
     if valid is None:
         return opened
-    if first_feature is None and valid.is_dir():
-        raise ValueError(f"{valid}: with a folder of texts, --valid must name a file of texts")
-    other = parse(valid, options)
-    check_kind(valid, isinstance(other, tuple), first_feature is None, "training rows are")
     if first_feature is None:
-        texts, y = other
-        return replace(opened, X_valid=texts, y_valid=as_labels(valid, y, shards.classes))
+        X_valid, y_valid, terms = read_texts(valid, options, shards.classes)
+        check_terms(valid, terms, shards.features, "those of the training rows", rows)
+        return replace(opened, X_valid=X_valid, y_valid=y_valid, valid_terms=terms)
+    other = parse(valid, options)
+    is_text = isinstance(other, tuple) or terms_of(valid) is not None
+    check_kind(valid, is_text, False, "training rows are")
     if other.first_feature == 0 and first_feature == 1:
         raise ValueError(f"{valid}: there is a feature 0, but those of {rows} are counted from 1")
     X_valid = other.matrix(shards.n_features, first_feature == 0, "warn")
@@ -62,11 +64,14 @@ def check_from_disk(
 
     from ..fitting_from_disk import memory_to_fit
 
-    if prune is not None and data.X_valid is None:
-        raise ValueError(f"{rows}: --prune needs --valid if rows come from such a folder")
     needed = memory_to_fit(data.shards)
     if needed <= memory * 2**30:
         return
+    if prune is not None and data.X_valid is None:
+        raise ValueError(
+            f"{rows}: --prune needs --valid if rows are not read into memory, which --memory "
+            f"{memory:g} is too little for"
+        )
     for option, given in (
         ("--trellises", hasattr(classifier, "estimator")),
         ("--training", getattr(classifier, "training", "joint") != "local"),
@@ -81,12 +86,20 @@ def check_from_disk(
             )
 
 
+def check_terms(path: Path, found: Any, wanted: Any, whose: str, like: Path | None) -> None:
+    """Raise an error if a folder of texts has other terms than it should; None has none."""
+    if found is None or found.equals(wanted):
+        return
+    convert = "" if like is None else f"convert it with --like {like}, or "
+    raise ValueError(f"{path}: its terms are not {whose}; {convert}name the file of texts instead")
+
+
 def load_for(model: Path, rows: Path, jobs: int, quickly: bool = False) -> Any:
     """The model that can answer these rows: all of it, or a part."""
-    return part_for(load(model, jobs, quickly and not rows.is_dir()), rows)
+    return part_for(load(model, jobs, quickly and not rows.is_dir()), rows, model)
 
 
-def part_for(loaded: Any, rows: Path) -> Any:
+def part_for(loaded: Any, rows: Path, model: Path) -> Any:
     """The model, or the part of it that can answer these rows.
 
     If they are a folder of texts, that is the part of a text model that takes their features; both
@@ -94,16 +107,10 @@ def part_for(loaded: Any, rows: Path) -> Any:
     """
     if not rows.is_dir():
         return loaded
-    from ..data.shards import open_shards
-
-    features = open_shards(rows).features
+    features = terms_of(rows)
     own = getattr(loaded, "features_", None)
     if features is None or own is None:
         check_kind(rows, features is not None, own is not None, "the model takes")
         return loaded
-    if not features.equals(own):
-        raise ValueError(
-            f"{rows}: its terms are not those that the model was trained on; name the file of "
-            "texts instead"
-        )
+    check_terms(rows, features, own, "those that the model was trained on", model)
     return loaded.classifier_

@@ -56,7 +56,7 @@ def prune(
     """Remove small weights from a model, and write the smaller model to another file."""
     check_output(pruned, model, rows)
     loaded = load(model, jobs)
-    part = part_for(loaded, rows)
+    part = part_for(loaded, rows, model)
     options = RowOptions(format, text_column, label_column, zero_based, delimiter, header)
     with busy("reading rows"):
         X, y = read_labelled(part, rows, options)

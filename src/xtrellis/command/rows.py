@@ -64,6 +64,7 @@ class TrainingData:
 
     ``first_feature`` is the number of the first feature in svmlight rows, 0 or 1; None for texts.
     ``shards`` are the training rows if they are too many to be read; X and y are then None.
+    ``valid_terms`` are the terms of a folder of texts, whose features ``X_valid`` then are.
     """
 
     X: Any
@@ -72,6 +73,7 @@ class TrainingData:
     y_valid: Any = None
     first_feature: int | None = None
     shards: Any = None
+    valid_terms: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -114,13 +116,11 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
         X = train.matrix(zero_based=zero_based)
         check_features(rows, X.shape[1])
         return TrainingData(X, train.y, first_feature=int(not zero_based))
-    if _is_text(train) and valid.is_dir():
-        raise ValueError(f"{valid}: with texts to train on, --valid must name a file of texts")
-    other = parse(valid, options)
-    check_kind(valid, _is_text(other), _is_text(train), "training rows are")
     if _is_text(train):
-        texts, y = train
-        return TrainingData(texts, y, other[0], as_labels(valid, other[1], np.unique(y)))
+        X_valid, y_valid, terms = read_texts(valid, options, np.unique(train[1]))
+        return TrainingData(train[0], train[1], X_valid, y_valid, valid_terms=terms)
+    other = parse(valid, options)
+    check_kind(valid, _is_text(other) or terms_of(valid) is not None, False, "training rows are")
     zero_based = _zero_based([train, other], options)
     X = train.matrix(zero_based=zero_based)
     check_features(rows, X.shape[1])
@@ -129,10 +129,30 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
     return TrainingData(X, train.y, X_valid, y_valid, int(not zero_based))
 
 
+def read_texts(path: Path, options: RowOptions, classes: Any) -> tuple[Any, Any, Any]:
+    """Texts and their labels, and None; of a folder of texts, their features, and its terms."""
+    terms, rows = terms_of(path), parse(path, options)
+    check_kind(path, _is_text(rows) or terms is not None, True, "training rows are")
+    if terms is None:
+        return rows[0], as_labels(path, rows[1], classes), None
+    return rows.matrix(terms.n_columns, True), as_labels(path, rows.y, classes), terms
+
+
+def terms_of(path: Path) -> Any | None:
+    """How the texts of a folder became features; None of anything else."""
+    if not path.is_dir():
+        return None
+    from ..data.shards import open_shards
+
+    return open_shards(path).features
+
+
 def read_descriptions(path: Path) -> dict[str, list[str]]:
     """Read descriptions of classes, by label; a class may have several."""
     from ..data.streams import shown
 
+    if path.is_dir():
+        raise ValueError(f"{path}: --class-texts must name a file of texts, not a folder")
     rows = parse(path, RowOptions())
     check_kind(path, _is_text(rows), True, "descriptions of classes are")
     descriptions: dict[str, list[str]] = {}

@@ -14,7 +14,7 @@ import typer
 from . import options as opt
 from .compiling import compile_ahead, timed
 from .errors import busy, note
-from .folders import check_from_disk, read_or_open
+from .folders import check_from_disk, check_terms, read_or_open
 from .outputs import check_output, save_model, size_in_words
 from .rows import RowOptions, read_descriptions
 from .small import interpret_if_small
@@ -109,6 +109,9 @@ def train(
     if data.first_feature is None:
         estimator = opt.new_text_classifier(classifier, *terms)
     layout = options.layout()
+    if valid is not None and data.valid_terms is not None and data.shards is None:
+        found = _terms_to_learn(estimator, data.X, descriptions)
+        check_terms(valid, data.valid_terms, found, "those of the training rows", None)
     fit = _fit_in_memory(estimator, data, descriptions)
     if data.shards is not None:
         fit = partial(estimator.fit_shards, data.shards, memory=int(memory * 2**30))
@@ -123,7 +126,8 @@ def train(
     if prune is not None:
         note(pruned(found.pruning_))
     if data.X_valid is not None:
-        accuracy = float((estimator.predict(data.X_valid) == data.y_valid).mean())
+        part = estimator if data.valid_terms is None else found
+        accuracy = float((part.predict(data.X_valid) == data.y_valid).mean())
         note(f"accuracy on {valid}: {accuracy:.2%}")
     note(f"{model}: {size_in_words(size)}")
 
@@ -163,16 +167,35 @@ def _train_and_save(
 
     with emptying_later():
         seconds = timed(fit)
-        if prune is not None and data.X_valid is None:
-            share = _validation_share(prune, len(data.y))
-            estimator.prune(data.X, data.y, max_drop=prune, validation_fraction=share)
-        elif prune is not None:
-            estimator.prune(data.X_valid, data.y_valid, max_drop=prune)
+        if prune is not None:
+            _prune(estimator, data, prune)
         if data.first_feature is not None:
             estimator.first_feature_ = data.first_feature
         elif layout:
             estimator.layout_ = layout
         return seconds, save_model(estimator, model)
+
+
+def _prune(estimator: Any, data: Any, max_drop: float) -> None:
+    """Prune with the validation rows, or with a part of the training rows."""
+    in_folder = data.shards is not None if data.X_valid is None else data.valid_terms is not None
+    part = getattr(estimator, "classifier_", estimator) if in_folder else estimator
+    if data.X_valid is not None:
+        part.prune(data.X_valid, data.y_valid, max_drop=max_drop)
+        return
+    X, y = data.shards.in_memory() if in_folder else (data.X, data.y)
+    share = _validation_share(max_drop, len(y))
+    part.prune(X, y, max_drop=max_drop, validation_fraction=share)
+
+
+def _terms_to_learn(
+    estimator: Any, texts: list[str], descriptions: dict[str, list[str]] | None
+) -> Any:
+    """The terms that training will find, known before it begins."""
+    described = [text for each in (descriptions or {}).values() for text in each]
+    features = estimator.new_features()
+    features.fit_transform([*texts, *described], estimator.min_df)
+    return features
 
 
 def _validation_share(max_drop: float, n_rows: int) -> float:

@@ -46,6 +46,7 @@ def write_shards(
     characters: Lengths | None = None,
     min_df: int = 1,
     hash_size: int | None = None,
+    features: TextFeatures | None = None,
     shard_bytes: int = _SHARD,
     verbose: int = 0,
 ) -> Shards:
@@ -69,6 +70,9 @@ def write_shards(
         As for :func:`read_svmlight`.
     words, characters, min_df, hash_size
         Terms of texts, as for :class:`~xtrellis.TrellisTextClassifier`.
+    features : TextFeatures or None, default=None
+        Terms that are known already, to be used instead: ``shards.features`` of a folder, or
+        ``clf.features_`` of a classifier, for texts that it shall be validated on or predict.
     shard_bytes : int
         Size of a shard: what is in memory at once is a few times as much.
     verbose : int, default=0
@@ -111,9 +115,13 @@ def write_shards(
             head = stream.head().strip()
             if format == "svmlight" or (format == "lines" and (b":" in head or not head)):
                 # Of the latter a line is wrong, which is named; or there are none.
+                if features is not None:
+                    raise stream.error("these are features, not texts, and have no terms")
                 return _from_svmlight(stream, writer, zero_based, report)
-            features = new_features(words, characters, min_df, hash_size)
             texts = labelled_texts(stream, rows, format, columns)
+            if features is not None:
+                return _from_texts_like(texts, writer, features, report)
+            features = new_features(words, characters, min_df, hash_size)
             return _from_texts(texts, writer, features, min_df, report)
 
 
@@ -217,6 +225,19 @@ def _from_texts(
     columns = features.finish(min_df)
     for number in range(len(writer.counts)):
         writer.change(number, lambda indptr, i, x: _weighed(features, columns, indptr, i, x))
+    writer.write_features(features)
+    return writer.finish(features.n_columns, 0, texts=True)
+
+
+def _from_texts_like(
+    rows: Iterator[Row], writer: ShardWriter, features: TextFeatures, report: Report
+) -> Shards:
+    """The same with terms that are known: one pass is enough."""
+    for texts, labels in _batches(rows, min(2**20, writer.shard_bytes // 4)):
+        counts = features.weighted(texts)
+        writer.add(np.diff(counts.indptr), counts.indices, counts.data, labels)
+        report(len(texts))
+    writer.flush()
     writer.write_features(features)
     return writer.finish(features.n_columns, 0, texts=True)
 
