@@ -55,6 +55,7 @@ _RESERVE = 10  # share of the memory that is left for what is not counted
 _IN_MEMORY = 8  # times the size of the rows: what ``fit`` takes
 _SUMS = 32  # shares of the memory: for the sums that tell which classes are alike,
 _CHOOSING = 64  # for those that settings are tried on, within the limits of ``choosing``,
+_AT_MOST = 4  # times as much, where the two classes that there must be have more rows,
 _HELD_OUT = 32  # and for those that are held out
 
 
@@ -170,16 +171,18 @@ def fit_from_disk(
         )
         trellis, paths = choice.engine.trellis, choice.assignment.path_of_class
         trained, dropped = train_edges_from_disk(trellis, rows, paths, setting)
-    model = choice.engine.model(choice.assignment, trained.weights)
-    del rows
-    release_memory()
+    model, history = choice.engine.model(choice.assignment, trained.weights), trained.history
     folds = []
     if trained.before is not None:
         before = choice.engine.model(choice.assignment, trained.before)
         counts = held_out_weights(y_encoded, held_out, drawn)
         counts = engine.sample.sample_weight * (counts if counts.any() else 1)
         folds.append(Fold(before, none, replace(engine.sample, sample_weight=counts)))
+        del before
+    del rows, trained
+    release_memory()
     model, loss, threshold = settled(estimator, model, alike, folds)
+    del folds, alike, empty, engine, sample  # weights of a second model, and rows
     if dropped > threshold:
         warnings.warn(
             f"weights up to {dropped:.2g} were dropped to train in {given / 1e6:.0f} MB, where "
@@ -189,11 +192,13 @@ def fit_from_disk(
         )
     sizes = np.bincount(y_encoded, minlength=len(classes))
     model = replace(model, class_sizes=Counts.of(sizes))
+    selection = choice.selection
+    del choice
     release_memory()
     some = labelled(np.sort(rng.permutation(len(y_encoded))[: min(SAMPLE, most)]))
     wrong = model.classify(some.X) != some.y_encoded
-    trained.history.training_error.append(float(np.average(wrong, weights=some.sample_weight)))
-    return FittedTrellis(model, trained.history, loss, choice.selection, threshold)
+    history.training_error.append(float(np.average(wrong, weights=some.sample_weight)))
+    return FittedTrellis(model, history, loss, selection, threshold)
 
 
 def _choose(engine: Engine, rows: DiskRows, labelled: Any, memory: int) -> Choice:
@@ -202,7 +207,14 @@ def _choose(engine: Engine, rows: DiskRows, labelled: Any, memory: int) -> Choic
         return first_settings(engine)
     most_values = memory // _CHOOSING // 8
     classes = engine.sampled_classes(rows.y_encoded, rows.stored.n_values, most_values)
-    small = engine.on_classes(classes, labelled(np.flatnonzero(np.isin(rows.y_encoded, classes))))
+    numbers = np.flatnonzero(np.isin(rows.y_encoded, classes))
+    shuffled = np.random.RandomState(engine.seed).permutation(numbers)
+    sizes = np.cumsum(rows.stored.lengths[shuffled], dtype=np.int64)
+    if sizes[-1] > _AT_MOST * most_values:
+        numbers = np.sort(shuffled[sizes <= _AT_MOST * most_values])
+        if len(np.unique(rows.y_encoded[numbers])) < len(classes):
+            return first_settings(engine)
+    small = engine.on_classes(classes, labelled(numbers))
     if len(small.sample.y_encoded) < ENOUGH:
         return first_settings(engine)
     return choose_on(small, engine, rows.stored.n_values)

@@ -283,7 +283,8 @@ def settled(
                 for each in judged
             ]
         judged = _with_loss(estimator, judged)
-        judged = with_centroids(estimator, judged, [data[~fold.held_out] for fold in folds])
+        inside = [data[~fold.held_out] if fold.held_out.any() else data for fold in folds]
+        judged = with_centroids(estimator, judged, inside)
         fitted = fitted_calibration(estimator, judged)
         judged = [recalibrated(each, fitted) for each in judged]
         if measure_held_out_loss:

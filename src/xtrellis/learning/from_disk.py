@@ -312,22 +312,24 @@ class _Job:
         parallel = Parallel(n_jobs=self.setting.n_jobs, require="sharedmem", return_as="generator")
         counts, stage = self._rows_of_edges(), self._stage([edges for edges, _, _ in tasks])
 
-        def trained(number: int) -> BlockResult:
+        ready: dict[int, BlockResult] = {}  # not handed over by joblib, which would keep the last
+
+        def train(number: int) -> int:
             result = stage.read(number) if stage is not None else None
             if result is None:
                 result = tasks[number][2]()
                 if stage is not None:
                     stage.write(number, result)
-            return result
+            ready[number] = result
+            return number
 
-        results = parallel(delayed(trained)(number) for number in ordered)
-        with closed_quietly(results):
-            for number, result in zip(ordered, results, strict=True):
+        numbers = parallel(delayed(train)(number) for number in ordered)
+        with closed_quietly(numbers):
+            for number in numbers:
                 stop_if_unwanted()
                 edges, work, _ = tasks[number]
                 pairs = int(counts[edges].sum()) * len(edges)
-                self._keep(result, pairs, work / self.total_work)
-                del result
+                self._keep(ready.pop(number), pairs, work / self.total_work)
                 release_memory()
 
     def _stage(self, edges: list[IntArray]) -> Stage | None:
