@@ -1,5 +1,6 @@
 """Where compiled kernels are kept: read-only file systems, damaged files, changed sources."""
 
+import ast
 import os
 import re
 import shutil
@@ -185,3 +186,14 @@ def test_all_kernels_are_made_by_the_one_decorator():
         if path.name != "_jit.py":
             imported = re.findall(r"^(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
             assert "numba" not in imported, path
+
+
+def test_no_kernel_hashes():
+    """Compiled code that hashes refers to symbols that Numba adds only before it compiles."""
+    tables = ast.Dict | ast.Set | ast.DictComp | ast.SetComp
+    for path in (PACKAGE / "kernels").glob("[!_]*.py"):
+        functions = [n for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef)]
+        for node in (each for f in functions for part in f.body for each in ast.walk(part)):
+            called = getattr(getattr(node, "func", None), "id", "")
+            assert not isinstance(node, tables), path
+            assert called not in ("hash", "dict", "set"), path

@@ -32,6 +32,7 @@ from pathlib import Path
 import numba
 import numpy as np
 from numba.core import caching, event
+from numba.core.runtime import rtsys
 from numba.extending import register_jitable
 from numba.misc.appdirs import AppDirs
 
@@ -222,6 +223,18 @@ class _KernelCache(caching.FunctionCache):
             except Exception:
                 continue
         return False
+
+    def load_overload(self, sig, target_context):
+        """Load a compiled kernel, or return None.
+
+        Numba would first import everything that compiling may need, SciPy's linear algebra
+        included, which takes longer than to predict. Compiled code needs only the runtime that
+        allocates arrays (and symbols of ``hash``, if it had sets or dictionaries, which kernels do
+        not use); the compiler imports the rest itself.
+        """
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def _load_overload(self, sig, target_context):
         found = self._look_up(sig, target_context)
