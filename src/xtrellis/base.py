@@ -33,7 +33,7 @@ from .model.weights import EdgeWeights
 from .prediction import TrellisModel
 from .prunable import PrunableRowsMixin
 from .selection import diagnostics
-from .sets import sets_of
+from .sets import likely_sets, sets_of
 
 # ---------------------------------------------------------------------- estimators
 
@@ -167,8 +167,13 @@ class TrellisPredictor(RowClassifier):
         return answered(labels, np.exp(log_p[:, 0]), min_probability, otherwise)
 
     def predict_set(
-        self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
-    ) -> list[npt.NDArray[Any]]:
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        allow_empty: bool = True,
+        return_proba: bool = False,
+    ) -> Any:
         """Small sets of classes that contain the true class as often as asked.
 
         They are calibrated on rows that were held out in :meth:`fit`, so that the coverage holds
@@ -183,11 +188,15 @@ class TrellisPredictor(RowClassifier):
         allow_empty : bool, default=True
             False puts the most likely class into sets that would otherwise be empty. More rows than
             asked for are then covered if the accuracy of the model is above ``coverage``.
+        return_proba : bool, default=False
+            Whether to return the probabilities of the classes, too.
 
         Returns
         -------
-        list of ndarray
+        sets : list of ndarray
             The labels of each set, most likely first.
+        probabilities : list of ndarray
+            Their probabilities; only if ``return_proba`` is True.
 
         Examples
         --------
@@ -207,7 +216,10 @@ class TrellisPredictor(RowClassifier):
             best = now.model_.classify(canonical_csr(rows[empty]), now.n_jobs)
             for i, encoded in zip(empty, best, strict=True):
                 sets[i] = np.array([encoded])
-        return [now.model_.classes[own] for own in sets]
+        if not return_proba:
+            return [now.model_.classes[own] for own in sets]
+        sets, probabilities = likely_sets(now.model_, rows, sets, now.n_jobs)
+        return [now.model_.classes[own] for own in sets], probabilities
 
     def margins(self, X: Any) -> Float32Array:
         """Margin of every edge's learner for every row, (n_samples, n_edges)."""

@@ -38,6 +38,27 @@ def sets_of(
     return sets_above(_finder(model, X, n_jobs), X.shape[0], model.n_classes, threshold)
 
 
+def likely_sets(
+    model: TrellisModel, X: Any, sets: list[IntArray], n_jobs: int | None = None
+) -> tuple[list[IntArray], list[Float64Array]]:
+    """The classes of each set, the most likely first, and their probabilities.
+
+    Probabilities are those of ``top_k``. Beyond the fifth class, their order is not always that of
+    the scores that sets are made by.
+    """
+    sizes = np.array([len(own) for own in sets])
+    ordered, probabilities = list(sets), [np.empty(0) for _ in sets]
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        rows = np.flatnonzero(sizes == size)
+        classes, log_p = model.top_k(canonical_csr(X[rows]), size, n_jobs)
+        order = np.argsort(-log_p, axis=1, kind="stable")
+        classes = np.take_along_axis(classes, order, axis=1)
+        shares = np.exp(np.take_along_axis(log_p, order, axis=1))
+        for row, own, likely in zip(rows.tolist(), classes, shares, strict=True):
+            ordered[row], probabilities[row] = own, likely
+    return ordered, probabilities
+
+
 def with_sets(
     model: TrellisModel, X: Any, y_encoded: IntArray, sample_weight: Any, n_jobs: int | None = None
 ) -> TrellisModel:

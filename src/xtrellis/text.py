@@ -261,17 +261,21 @@ class TrellisTextClassifier(
         return now.classifier_.predict(now._rows(X), **options)
 
     def predict_set(
-        self, X: Any, coverage: float = 0.9, *, allow_empty: bool = True
-    ) -> list[npt.NDArray[Any]]:
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        allow_empty: bool = True,
+        return_proba: bool = False,
+    ) -> Any:
         """Small sets of classes that contain the true class as often as asked.
 
         See :meth:`TrellisClassifier.predict_set`.
         """
         now = self._as_fitted()
-        found: list[npt.NDArray[Any]] = now.classifier_.predict_set(
-            now.transform(X), coverage, allow_empty=allow_empty
+        return now.classifier_.predict_set(
+            now.transform(X), coverage, allow_empty=allow_empty, return_proba=return_proba
         )
-        return found
 
     def row_predictor(self) -> Callable[[str], Any]:
         """Function that classifies one text at a time, without the overhead of ``predict``.

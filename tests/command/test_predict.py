@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from terminal import printed, refused
@@ -63,6 +64,16 @@ def test_sets(folder, clf):
     assert out == "".join("\t".join(own) + "\n" for own in sets)
     out = printed("predict", folder / "model", folder / "rows.txt", "--coverage", 0.97, "--json")
     assert [json.loads(line)["labels"] for line in out.splitlines()] == [s.tolist() for s in sets]
+    sets, shares = clf.predict_set(lines_of(folder), 0.97, return_proba=True)
+    for line, own, likely in zip(out.splitlines(), sets, shares, strict=True):
+        found = json.loads(line)
+        assert found["labels"] == own.tolist()
+        np.testing.assert_allclose(found["probabilities"], likely, atol=1e-6)
+    out = printed("predict", folder / "model", folder / "rows.txt", "--coverage", 0.97, "--proba")
+    assert out.splitlines() == [
+        "\t".join(f"{label}\t{p:.4f}" for label, p in zip(own, likely, strict=True))
+        for own, likely in zip(sets, shares, strict=True)
+    ]
     options = ("--coverage", 0.2, "--otherwise", "?")
     out = printed("predict", folder / "model", folder / "rows.txt", *options).splitlines()
     empty = [len(own) == 0 for own in clf.predict_set(lines_of(folder), 0.2)]

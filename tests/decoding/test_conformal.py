@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from samples import topics
 from xtrellis import LTLSClassifier, TrellisClassifier, load_model
@@ -175,6 +176,20 @@ def test_a_row_without_features_gets_a_large_set_and_a_clear_one_a_small_set(dat
     clf = MODELS["lazy"].fit(X[:1_800], y[:1_800])
     nothing, clear = clf.predict_set(np.zeros((1, X.shape[1])), 0.99)[0], clf.predict_set(X, 0.99)
     assert len(nothing) > 2 * np.median([len(own) for own in clear])
+
+
+def test_probabilities_of_sets_are_those_of_all_classes(fitted, data):
+    X = sparse.vstack([data[0][1_800:2_000], np.zeros((1, data[0].shape[1]))]).tocsr()  # one empty
+    sets, probabilities = fitted.predict_set(X, 0.99, return_proba=True)
+    every = fitted.predict_proba(X)
+    assert max(map(len, sets)) > 1
+    for own, likely, row in zip(sets, probabilities, every, strict=True):
+        assert (np.diff(likely) <= 0).all()
+        np.testing.assert_allclose(likely, row[np.searchsorted(fitted.classes_, own)], atol=1e-6)
+    for own, other in zip(sets, fitted.predict_set(X, 0.99), strict=True):
+        assert set(own.tolist()) == set(other.tolist())
+    filled = fitted.predict_set(X, 0.3, return_proba=True, allow_empty=False)[1]
+    assert min(map(len, filled)) == 1
 
 
 def test_sets_may_be_empty_unless_told_otherwise(data):

@@ -87,7 +87,10 @@ def test_rows(folder, rows_client):
     clf, (X, _) = load_model(folder / "rows.xtrellis"), topics(12, 60, 1200)
     found = predict(rows_client, rows=sparse_rows(X[:9]), coverage=0.8)["results"]
     assert [each["answer"] for each in found] == clf.predict(X[:9]).tolist()
-    assert [each["set"] for each in found] == [own.tolist() for own in clf.predict_set(X[:9], 0.8)]
+    sets, probabilities = clf.predict_set(X[:9], 0.8, return_proba=True)
+    for each, own, likely in zip(found, sets, probabilities, strict=True):
+        assert [member["label"] for member in each["set"]] == own.tolist()
+        assert [member["probability"] for member in each["set"]] == likely.tolist()
 
 
 def test_features_are_numbered_as_in_training(tmp_path):

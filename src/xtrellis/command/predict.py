@@ -85,9 +85,7 @@ def predict(
         for batch in read_batches(loaded, rows, options):
             report(batch.shape[0] if hasattr(batch, "shape") else len(batch))
             if coverage is not None:
-                found: list[Any] = [
-                    (own.tolist(), []) for own in loaded.predict_set(batch, coverage)
-                ]
+                found = _sets(loaded, batch, coverage, proba or json)
             elif k == 1 and not (proba or json or min_probability):
                 write("".join(f"{label}\n" for label in loaded.predict(batch)))
                 continue
@@ -128,14 +126,26 @@ def _check_answers(
     if coverage is not None:
         if not 0 < coverage < 1:
             raise typer.BadParameter(f"--coverage must be above 0 and below 1, got {coverage}")
-        if top_k > 1 or proba or min_probability is not None:
+        if top_k > 1 or min_probability is not None:
             raise typer.BadParameter(
-                "--coverage prints whole sets: omit --top-k, --proba and --min-probability"
+                "--coverage prints whole sets: omit --top-k and --min-probability"
             )
     elif otherwise and min_probability is None:
         raise typer.BadParameter("--otherwise needs --min-probability or --coverage")
     if not json and label_that_breaks_lines([otherwise]) is not None:
         raise typer.BadParameter("--otherwise must not contain a tab or a newline")
+
+
+def _sets(
+    loaded: Any, batch: Any, coverage: float, proba: bool
+) -> list[tuple[list[Any], list[float]]]:
+    """The set of each row, and the probabilities of its classes if they are printed."""
+    if not proba:
+        return [(own.tolist(), []) for own in loaded.predict_set(batch, coverage)]
+    sets, probabilities = loaded.predict_set(batch, coverage, return_proba=True)
+    return [
+        (own.tolist(), likely.tolist()) for own, likely in zip(sets, probabilities, strict=True)
+    ]
 
 
 def _likely(

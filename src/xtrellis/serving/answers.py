@@ -34,7 +34,7 @@ def answer(served: ServedModel, request: PredictRequest) -> dict[str, Any]:
     ]
     if request.coverage is not None:
         for result, found in zip(results, _sets(served, rows, request.coverage), strict=True):
-            result["set"] = found.tolist()
+            result["set"] = found
     if request.explain:
         for i, result in enumerate(results):
             result["explanation"] = _explanation(served, canonical_csr(rows[i]))
@@ -79,19 +79,28 @@ def _result(labels: list[Any], probabilities: list[float], request: PredictReque
     return {
         "answer": request.otherwise if abstains else labels[0],
         "abstained": abstains,
-        "labels": [
-            {"label": label, "probability": probability}
-            for label, probability in zip(labels, probabilities, strict=True)
-        ],
+        "labels": _listed(labels, probabilities),
     }
 
 
-def _sets(served: ServedModel, rows: Any, coverage: float) -> Any:
+def _listed(labels: list[Any], probabilities: list[float]) -> list[dict[str, Any]]:
+    """Labels beside their probabilities."""
+    return [
+        {"label": label, "probability": probability}
+        for label, probability in zip(labels, probabilities, strict=True)
+    ]
+
+
+def _sets(served: ServedModel, rows: Any, coverage: float) -> list[Any]:
     """One set of labels per row, or an error if the sets could become too large."""
     most = max(MOST_IN_SETS // len(served.estimator.classes_), 1)
     if rows.shape[0] > most:
         raise ValueError(f"at most {most} texts or rows can have sets at once")
-    return served.classifier.predict_set(rows, coverage)
+    sets, probabilities = served.classifier.predict_set(rows, coverage, return_proba=True)
+    return [
+        _listed(own.tolist(), likely.tolist())
+        for own, likely in zip(sets, probabilities, strict=True)
+    ]
 
 
 def _explanation(served: ServedModel, row: Any) -> dict[str, Any]:

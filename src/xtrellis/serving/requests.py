@@ -101,7 +101,9 @@ class ResultAnswer(BaseModel):
     )
     abstained: bool
     labels: list[LabelAnswer] = Field(description="Best first.")
-    set: list[str | int | float | bool] | None = Field(None, description="If coverage is given.")
+    set: list[LabelAnswer] | None = Field(
+        None, description="Best first, and possibly empty; if coverage is given."
+    )
     explanation: dict[str, Any] | None = Field(None, description="If explain is true.")
 
 
