@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from terminal import printed, refused
+from terminal import printed, refused, run
 from test_text import reports
 from xtrellis import TrellisClassifier, TrellisEnsemble, TrellisTextClassifier, load_model
 
@@ -95,3 +95,31 @@ def test_what_cannot_be_said_is_one_line(folder, tmp_path):
         error = refused("predict", tmp_path / "model", folder / "rows.txt", "--coverage", 0.9)
         assert reason in error
         assert error.count("\n") == 1
+
+
+# ---------------------------------------------------------------------- texts of unknown words
+
+
+@pytest.mark.parametrize("options", [(), ("-k", 2), ("--coverage", 0.9)])
+def test_a_text_without_a_known_word_is_told(folder, options):
+    _, err = run("predict", folder / "model", folder / "rows.txt", *options)
+    assert err == "warning: row 51 contains no term that the model knows, so its label is a guess\n"
+
+
+def test_texts_without_a_known_word_are_counted(folder):
+    out, err = run("predict", folder / "model", "--json", stdin="\nzzz\n" * 600)
+    assert [json.loads(line)["known_terms"] for line in out.splitlines()] == [0] * 1200
+    assert err == (
+        "warning: 1,200 of 1,200 rows contain no term that the model knows, such as row 1, so "
+        "their labels are guesses\n"
+    )
+
+
+def test_known_texts_and_rows_of_numbers_have_no_warning(folder, tmp_path):
+    known = lines_of(folder)[0] + "\n"
+    out, err = run("predict", folder / "model", "--json", stdin=known)
+    assert (json.loads(out)["known_terms"] > 0, err) == (True, "")
+    TrellisClassifier(random_state=0).fit(np.eye(5), range(5)).save(tmp_path / "model")
+    (tmp_path / "rows.svm").write_text("0 2:1\n0\n")
+    out, err = run("predict", tmp_path / "model", tmp_path / "rows.svm", "--json", "--one-based")
+    assert ("known_terms" in out, err) == (False, "")

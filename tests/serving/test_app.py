@@ -74,6 +74,17 @@ def test_labels_and_probabilities_are_those_of_the_model(folder, client):
     assert one["results"] == found["results"][:1]
 
 
+def test_known_terms_of_texts_are_counted(folder, client, rows_client):
+    texts = [reports(200)[0][0], "nothing that it knows", ""]
+    expected = load_model(folder / "texts.xtrellis").transform(texts).getnnz(axis=1).tolist()
+    results = predict(client, texts=texts)["results"]
+    assert [each["known_terms"] for each in results] == expected
+    assert expected[0] > 0
+    assert expected[1:] == [0, 0]
+    (row,) = predict(rows_client, rows=sparse_rows(topics(12, 60, 1200)[0][:1]))["results"]
+    assert row.get("known_terms") is None
+
+
 def test_all_classes_if_fewer_than_asked_for(folder, client):
     n_classes = len(load_model(folder / "texts.xtrellis").classes_)
     assert len(predict(client, text="x", top_k=100)["results"][0]["labels"]) == n_classes

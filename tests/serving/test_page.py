@@ -133,6 +133,16 @@ def test_markup_in_a_text_is_only_text(page, address):
     assert page.locator("#found img").count() == 0
 
 
+def test_a_text_without_a_known_word_is_marked_as_a_guess(page, address):
+    page.goto(address)
+    page.fill("#text", "qwertz")
+    page.click("#go")
+    page.wait_for_selector("#unknown:not([hidden])")
+    page.fill("#text", "fever")
+    page.click("#go")
+    page.wait_for_selector("#unknown", state="hidden")
+
+
 def test_rows_of_numbers(page, folder):
     service = Service(folder / "rows", "--port", 0)
     try:
@@ -140,6 +150,7 @@ def test_rows_of_numbers(page, folder):
         page.get_by_label("Row", exact=True).fill("3:1 17:0.5")
         page.keyboard.press("Enter")
         page.wait_for_selector("#classes li")
+        assert page.locator("#unknown").is_hidden()
         page.get_by_label("Row", exact=True).fill("600:1")
         page.keyboard.press("Enter")
         page.wait_for_selector("#problem:not([hidden])")

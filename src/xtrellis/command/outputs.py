@@ -219,13 +219,15 @@ def plain_line(labels: list[Any], probabilities: list[float], proba: bool) -> st
     return "\t".join(pairs) + "\n"
 
 
-def json_line(labels: list[Any], probabilities: list[float], proba: bool) -> str:
-    """Labels of a row, and their probabilities if there are any, as JSON."""
+def json_line(labels: list[Any], probabilities: list[float], n_terms: int | None) -> str:
+    """Labels of a row, their probabilities if there are any, and its known terms, as JSON."""
     import json
 
     content: dict[str, Any] = {"labels": labels}
     if probabilities or not labels:
         content["probabilities"] = [round(p, 6) for p in probabilities]
+    if n_terms is not None:
+        content["known_terms"] = n_terms
     return json.dumps(content, ensure_ascii=False, default=str) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +35,7 @@ from .outputs import (
 )
 from .rows import RowOptions, read_batches
 from .small import interpret_if_small
+from .unknown import UnknownTexts, as_rows
 
 
 def predict(
@@ -79,27 +81,22 @@ def predict(
     if str(rows) == "-" and sys.stdin.isatty():
         note("reading rows from the terminal, one per line; Ctrl-D ends")
     options = RowOptions(format, text_column, None, zero_based, delimiter, header)
-    as_line = json_line if json else plain_line
+    unknown = UnknownTexts()
     verbose = int(sys.stderr.isatty() and _goes_to_file(output))  # other lines show progress
     with output_lines(output) as write, row_progress(verbose, None) as report:
         for batch in read_batches(loaded, rows, options):
             report(batch.shape[0] if hasattr(batch, "shape") else len(batch))
+            classifier, X = as_rows(loaded, batch)
+            n_terms = unknown.count(X) if isinstance(batch, list) else None
             if coverage is not None:
-                found = _sets(loaded, batch, coverage, proba or json)
+                found = _sets(classifier, X, coverage, proba or json)
             elif k == 1 and not (proba or json or min_probability):
-                write("".join(f"{label}\n" for label in loaded.predict(batch)))
+                write("".join(f"{label}\n" for label in classifier.predict(X)))
                 continue
             else:
-                labels, probabilities = loaded.predict_top_k(batch, k)
-                found = [
-                    _likely(*row, min_probability or 0.0)
-                    for row in zip(labels.tolist(), probabilities.tolist(), strict=True)
-                ]
-            lines = [
-                as_line(labels, probabilities, proba) if labels else _no_answer(otherwise, json)
-                for labels, probabilities in found
-            ]
-            write("".join(lines))
+                found = _best(classifier, X, k, min_probability or 0.0)
+            write("".join(_lines(found, n_terms, otherwise, proba, json)))
+    unknown.tell()
 
 
 def _goes_to_file(output: Path | None) -> bool:
@@ -137,25 +134,42 @@ def _check_answers(
 
 
 def _sets(
-    loaded: Any, batch: Any, coverage: float, proba: bool
+    classifier: Any, X: Any, coverage: float, proba: bool
 ) -> list[tuple[list[Any], list[float]]]:
     """The set of each row, and the probabilities of its classes if they are printed."""
     if not proba:
-        return [(own.tolist(), []) for own in loaded.predict_set(batch, coverage)]
-    sets, probabilities = loaded.predict_set(batch, coverage, return_proba=True)
+        return [(own.tolist(), []) for own in classifier.predict_set(X, coverage)]
+    sets, probabilities = classifier.predict_set(X, coverage, return_proba=True)
     return [
         (own.tolist(), likely.tolist()) for own, likely in zip(sets, probabilities, strict=True)
     ]
 
 
-def _likely(
-    labels: list[Any], probabilities: list[float], min_probability: float
-) -> tuple[list[Any], list[float]]:
-    """The labels that are likely enough, and their probabilities."""
-    n_likely = sum(p >= min_probability for p in probabilities)
-    return labels[:n_likely], probabilities[:n_likely]
+def _best(
+    classifier: Any, X: Any, k: int, min_probability: float
+) -> list[tuple[list[Any], list[float]]]:
+    """The best labels of each row, best first, and their probabilities: those that are enough."""
+    labels, probabilities = classifier.predict_top_k(X, k)
+    n_likely = (probabilities >= min_probability).sum(axis=1)
+    rows = zip(labels.tolist(), probabilities.tolist(), n_likely, strict=True)
+    return [(best[:n], likely[:n]) for best, likely, n in rows]
 
 
-def _no_answer(otherwise: str, json: bool) -> str:
-    """The line of a row without a label."""
-    return json_line([otherwise] if otherwise else [], [], False) if json else f"{otherwise}\n"
+def _lines(
+    found: list[tuple[list[Any], list[float]]],
+    n_terms: list[int] | None,
+    otherwise: str,
+    proba: bool,
+    json: bool,
+) -> list[str]:
+    """The line of each row."""
+    if json:
+        known: Sequence[int | None] = n_terms or [None] * len(found)
+        return [
+            json_line(labels or [otherwise] * bool(otherwise), likely, n)
+            for (labels, likely), n in zip(found, known, strict=True)
+        ]
+    return [
+        plain_line(labels, likely, proba) if labels else f"{otherwise}\n"
+        for labels, likely in found
+    ]

@@ -67,20 +67,22 @@ class QuickModel:
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most likely class of each row or text."""
-        return self.classes_[self._model.classify(self._rows(X), self._jobs)]
+        return self.classes_[self._model.classify(self.rows(X), self._jobs)]
 
     def predict_top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """The k best classes of each row or text, best first, and their probabilities."""
-        return self._model.best_labels(self._rows(X), k)
+        return self._model.best_labels(self.rows(X), k)
 
-    def _rows(self, X: Any) -> Any:
+    def rows(self, X: Any) -> Any:
         """Rows as they are, or features of texts; a few texts do without SciPy."""
-        if hasattr(self, "features_"):
+        from .._arrays import SparseRows, canonical_csr
+
+        if isinstance(X, SparseRows):
+            return X
+        if hasattr(self, "features_") and isinstance(X, list):
             from ..data.text_features import FEW_TEXTS
 
             if len(X) <= FEW_TEXTS:
                 return self.features_.rows(X)
             X = self.features_.transform(X)
-        from .._arrays import canonical_csr
-
         return canonical_csr(X)

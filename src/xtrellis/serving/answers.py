@@ -32,6 +32,9 @@ def answer(served: ServedModel, request: PredictRequest) -> dict[str, Any]:
         _result(*each, request)
         for each in zip(labels.tolist(), probabilities.tolist(), strict=True)
     ]
+    if served.takes_texts:
+        for result, n_terms in zip(results, np.diff(rows.indptr).tolist(), strict=True):
+            result["known_terms"] = n_terms
     if request.coverage is not None:
         for result, found in zip(results, _sets(served, rows, request.coverage), strict=True):
             result["set"] = found

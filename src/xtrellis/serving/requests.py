@@ -101,6 +101,10 @@ class ResultAnswer(BaseModel):
     )
     abstained: bool
     labels: list[LabelAnswer] = Field(description="Best first.")
+    known_terms: int | None = Field(
+        None,
+        description="For texts: number of terms that the model knows. If 0, the answer is a guess.",
+    )
     set: list[LabelAnswer] | None = Field(
         None, description="Best first, and possibly empty; if coverage is given."
     )
