@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from samples import topics
@@ -242,3 +244,18 @@ def test_learners_that_are_not_linear_are_refused(data):
         clf.explain(X[0])
     with pytest.raises(ValueError, match="only linear learners"):
         clf.top_features(y[0])
+
+
+def test_names_of_a_pipelines_features():
+    texts, labels = reports(600)
+    pipe = make_pipeline(TfidfVectorizer(), TrellisClassifier(C=1.0, random_state=0))
+    pipe.fit(texts, labels)
+    row, names = pipe[:-1].transform(texts[:1]), pipe[:-1].get_feature_names_out()
+    found = pipe[-1].explain(row, feature_names=names)
+    assert {each.feature for each in found.in_favour} <= set(texts[0].lower().split())
+    top = pipe[-1].top_features(labels[0], 3, feature_names=list(names))
+    assert [name for name, _ in top] == [
+        names[number] for number, _ in pipe[-1].top_features(labels[0], 3)
+    ]
+    with pytest.raises(ValueError, match=rf"feature_names must have {len(names)} names, one for"):
+        pipe[-1].explain(row, feature_names=names[1:])

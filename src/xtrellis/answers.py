@@ -18,7 +18,9 @@ from .explanation import Explanation, explain_row, strongest_features
 class AnswersMixin:
     """Explanations for estimators of one trellis, or of several that vote."""
 
-    def explain(self: Any, row: Any, label: Any = None, top: int = 10) -> Explanation:
+    def explain(
+        self: Any, row: Any, label: Any = None, top: int = 10, *, feature_names: Any = None
+    ) -> Explanation:
         """Which features of a row spoke for and against a class, at each edge and in total.
 
         The explanation is exact, as the model is linear at each edge. With several trellises, the
@@ -31,6 +33,9 @@ class AnswersMixin:
             Class to explain; None means the most likely one.
         top : int, default=10
             How many features ``print`` shows; the explanation contains all of them.
+        feature_names : array-like of shape (n_features,), default=None
+            What to call the features, such as ``pipe[:-1].get_feature_names_out()`` for the last
+            step of a pipeline. None means the column names of the training data, or numbers.
 
         Examples
         --------
@@ -52,13 +57,16 @@ class AnswersMixin:
         encoded = predicted if label is None else now._number_of(label)
         own = probability if encoded == predicted else float(now.predict_proba(row)[0, encoded])
         found = explain_row(now._models(), rows, encoded, own, predicted, probability, int(top))
-        names = getattr(now, "feature_names_in_", None)
+        names = now._names(feature_names)
         return found if names is None else found.renamed(lambda feature: names[feature])
 
-    def top_features(self: Any, label: Any, top: int = 10) -> list[tuple[Any, float]]:
+    def top_features(
+        self: Any, label: Any, top: int = 10, *, feature_names: Any = None
+    ) -> list[tuple[Any, float]]:
         """Features with the largest weights for a class, summed over the edges of its path.
 
         Features with negative weights, which speak against the class, are left out.
+        ``feature_names`` are as in :meth:`explain`.
 
         >>> import numpy as np
         >>> from xtrellis import TrellisClassifier
@@ -71,8 +79,19 @@ class AnswersMixin:
         check_integer("top", top, 1)
         now = copy.copy(self)
         found = strongest_features(now._models(), now._number_of(label), int(top))
-        names = getattr(now, "feature_names_in_", None)
+        names = now._names(feature_names)
         return found if names is None else [(names[feature], weight) for feature, weight in found]
+
+    def _names(self: Any, feature_names: Any) -> Any:
+        """What to call the features, by number; None if they have no names."""
+        if feature_names is None:
+            return getattr(self, "feature_names_in_", None)
+        if len(feature_names) != self.n_features_in_:
+            raise ValueError(
+                f"feature_names must have {self.n_features_in_} names, one for each feature; got "
+                f"{len(feature_names)}"
+            )
+        return np.asarray(feature_names, object)
 
     def _number_of(self: Any, label: Any) -> int:
         """Number of a class, or an error that names the label."""

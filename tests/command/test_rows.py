@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer
 
 from xtrellis.command.options import Format
 from xtrellis.command.rows import (
@@ -73,9 +74,13 @@ def test_a_remembered_delimiter_makes_any_file_csv(write):
 
 
 def test_layouts_that_make_no_sense():
-    with pytest.raises(ValueError, match="--delimiter and --no-header are for csv, not for tsv"):
+    with pytest.raises(
+        typer.BadParameter, match="--delimiter and --no-header are for csv, not for tsv"
+    ):
         RowOptions(Format.tsv, header=False)
-    with pytest.raises(ValueError, match="--delimiter must be one character, or tab; got 'ab'"):
+    with pytest.raises(
+        typer.BadParameter, match="--delimiter must be one character, or tab; got 'ab'"
+    ):
         RowOptions(delimiter="ab")
 
 
@@ -102,7 +107,7 @@ def test_training_rows_that_cannot_be_used(write):
         read_training(write(text, "rows.csv"), None, RowOptions())
     with pytest.raises(ValueError, match="these are texts, but training rows are svmlight feat"):
         read_training(write("1 1:1\n2 1:1\n"), write("a\tb\n", "valid.tsv"), RowOptions())
-    with pytest.raises(ValueError, match="--valid: standard input is read for the training rows"):
+    with pytest.raises(typer.BadParameter, match="--valid: standard input is read for the train"):
         read_training(Path("-"), Path("-"), RowOptions())
 
 

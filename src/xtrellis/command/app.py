@@ -22,10 +22,12 @@ from .options import Jobs
 from .predict import predict
 from .serve import serve
 from .train import train
+from .usage import OneLineGroup
 from .widths import widths
 
 app = typer.Typer(
     name="xtrellis",
+    cls=OneLineGroup,
     help="Extreme multiclass classification: one label out of hundreds to a million classes.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from .errors import note
 from .options import Format
 from .outputs import label_that_breaks_lines
@@ -31,14 +33,16 @@ class RowOptions:
     def __post_init__(self) -> None:
         if self.delimiter is not None or self.header is not None:
             if self.format not in (None, Format.csv):
-                raise ValueError(f"--delimiter and --no-header are for csv, not for {self.format}")
+                raise typer.BadParameter(
+                    f"--delimiter and --no-header are for csv, not for {self.format}"
+                )
             object.__setattr__(self, "format", Format.csv)
         if self.delimiter is not None:
             from ..data.tables import is_delimiter
 
             delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter, self.delimiter)
             if not is_delimiter(delimiter):
-                raise ValueError(
+                raise typer.BadParameter(
                     f"--delimiter must be one character, or tab; got {self.delimiter!r}"
                 )
             object.__setattr__(self, "delimiter", delimiter)
@@ -106,7 +110,9 @@ def read_training(rows: Path, valid: Path | None, options: RowOptions) -> Traini
     import numpy as np
 
     if valid is not None and str(rows) == str(valid) == "-":
-        raise ValueError("--valid: standard input is read for the training rows; name a file")
+        raise typer.BadParameter(
+            "--valid: standard input is read for the training rows; name a file"
+        )
     train = parse(rows, options)
     _check_labels(rows, train)
     if valid is None:
