@@ -1,6 +1,7 @@
 """All defaults, beside other systems with theirs: one thread each.
 
     python benchmarks/bench_defaults.py [SET ...] [--systems NAME ...] [--timeout SECONDS]
+                                        [--picture FILE]
 
 The sets are the bundled ones and those in the folder that XTRELLIS_DATA names, unless given; a
 folder with train.svm and test.svm is a set, too. Every system is trained, saved, loaded and measured
@@ -9,7 +10,8 @@ environments in experiments/.cache.
 
 Prints a Markdown table, and a line for every cell where a system of others is ahead of xtrellis.
 Ensembles of ours have a row, but are not compared. Tail accuracy is that of classes with at most
-four training rows; µs per row are those of predicting the whole test set.
+four training rows; µs per row are those of predicting the whole test set. The picture shows
+accuracy against the size of the file.
 """
 
 from __future__ import annotations
@@ -97,6 +99,42 @@ def lines_ahead(name: str, rows: dict[str, dict[str, Any]]) -> list[str]:
     ]
 
 
+def draw(results: dict[str, dict[str, dict[str, Any]]], path: Path) -> None:
+    """A panel for each set: accuracy of each system against the size of its file."""
+    from matplotlib import figure, ticker
+
+    n_columns = min(3, len(results))
+    n_lines = -(-len(results) // n_columns)
+    size = 3.6 * n_columns, 2.6 * n_lines + 0.6
+    picture = figure.Figure(figsize=size, layout="constrained")
+    panels = picture.subplots(n_lines, n_columns, squeeze=False).ravel()
+    systems = list(dict.fromkeys(system for rows in results.values() for system in rows))
+    shown: dict[str, Any] = {}  # the legend
+    for axes, (name, rows) in zip(panels, results.items(), strict=False):
+        for system, row in rows.items():
+            if "failed" not in row:
+                number, title = systems.index(system), PEERS[system].title
+                shown[title] = axes.scatter(
+                    row["model_bytes"] / 1e6, 100 * row["accuracy"],
+                    s=110 if system == "xtrellis" else 36,
+                    marker="osD^vPX*"[number % 8], color=f"C{number % 10}",
+                )  # fmt: skip
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
+        axes.set_title(name, fontsize=10)
+        axes.tick_params(labelsize=8)
+        axes.margins(0.15)
+        axes.grid(alpha=0.3)
+    for axes in panels[len(results) :]:
+        axes.set_axis_off()
+    picture.supxlabel("size of the model file, MB", fontsize=10)
+    picture.supylabel("accuracy, %", fontsize=10)
+    picture.legend(shown.values(), shown.keys(), loc="outside upper center", ncols=4, fontsize=8)
+    picture.savefig(path, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sets", nargs="*", metavar="SET", help="all that are known if omitted")
@@ -105,13 +143,16 @@ def main() -> None:
         help=f"{', '.join(SYSTEMS)} if omitted",
     )  # fmt: skip
     parser.add_argument("--timeout", type=float, default=1800, help="seconds per system and set")
+    parser.add_argument("--picture", type=Path, help="where to draw it")
     wanted = parser.parse_args()
     titles = ("set", "system", *(figure.title for figure in FIGURES))
     print(f"| {' | '.join(titles)} |\n| --- | --- |{' ---: |' * len(FIGURES)}", flush=True)
-    ahead = []
+    ahead, results = [], {}
     for name in wanted.sets or known_sets():
-        rows = measured(name, wanted.systems, wanted.timeout)
+        rows = results[Path(name).name] = measured(name, wanted.systems, wanted.timeout)
         ahead += lines_ahead(Path(name).name, rows)
+        if wanted.picture:
+            draw(results, wanted.picture)
     if set(wanted.systems) > {"xtrellis"} and "xtrellis" in wanted.systems:
         print("\nOthers are ahead of xtrellis in:\n" if ahead else "\nNo other system is ahead.")
         print("\n".join(ahead))
