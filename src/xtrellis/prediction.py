@@ -24,7 +24,7 @@ from ._threads import in_threads, thread_count
 from .decoding.calibration import Tempered
 from .decoding.confidence import N_BEST, BestPaths
 from .decoding.conformal import Conformal
-from .decoding.lazy import is_bounded, normalised, search_settings
+from .decoding.lazy import is_bounded, log_sums, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import checked_costs, k_shortest_paths, log_probabilities, shortest_paths
 from .decoding.reranking import N_RERANKED, Centroids
@@ -237,7 +237,10 @@ class TrellisModel:
         """What the search takes of weights, graph and loss."""
         graph = self.trellis.arrays
         shape = graph.slice_width, graph.digits, graph.path_counts
-        return self.weights.arrays, *shape, *search_settings(self.loss, self.trellis)
+        settings = search_settings(self.loss, self.trellis)
+        weights = self.weights
+        firsts = weights.column_starts[weights.vertex_starts[1 : 2 + self.trellis.slice_width]]
+        return weights.arrays, *shape, *settings, log_sums(weights.bias, firsts, *settings[:2])
 
     def _search(self, X: Any, k: int) -> tuple[IntArray, Any, Any, IntArray]:
         """The k best paths that classes have, with their costs and logs; vertices opened."""

@@ -35,7 +35,9 @@ def model_with(trellis, loss, seed, tied=False, parts=1):
             weights = rng.standard_normal((12, len(part))) * (rng.random((12, len(part))) < 0.5)
             if tied:
                 weights = np.round(weights)
-            blocks.append(finish_block(part, np.arange(12), weights, np.zeros(len(part))))
+            bias = rng.standard_normal(len(part)) - 1
+            bias = np.round(bias) if tied else bias
+            blocks.append(finish_block(part, np.arange(12), weights, bias))
     weights = gather_blocks(blocks, groups, 12, np.ones(trellis.n_edges, np.float32))
     assignment = random_assignment(trellis, np.random.RandomState(seed))
     classes = np.arange(trellis.n_classes)
@@ -43,8 +45,10 @@ def model_with(trellis, loss, seed, tied=False, parts=1):
 
 
 def rows(seed, tied=False, n=6):
+    """Half of the rows have no negative value: their search uses bounds."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 12)) * (rng.random((n, 12)) < 0.6)
+    X[::2] = abs(X[::2])
     return canonical_csr(np.round(X) if tied else X)
 
 
@@ -155,6 +159,21 @@ def test_few_vertices_are_opened():
     model = TrellisClassifier(random_state=0).fit(X, y).model_
     assert model.is_lazy
     assert model.opened(canonical_csr(X)).mean() < 6  # of 61
+
+
+def test_bounds_keep_vertices_closed_without_changing_an_answer():
+    """A feature of value -1e-9 that no vertex knows makes a row one without bounds."""
+    from samples import topics
+
+    X, y = topics(n_classes=900, n_rows=4000)
+    X = sparse.hstack([X, np.zeros((len(y), 1))], format="csr")
+    model = TrellisClassifier(random_state=0, C=1.0, slice_width=30).fit(X, y).model_
+    unbounded = sparse.hstack([X[:, :-1], np.full((len(y), 1), -1e-9)], format="csr")
+    with_bounds, without = (model.search(canonical_csr(each), 5) for each in (X, unbounded))
+    for found, wanted in zip(with_bounds[:3], without[:3], strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert (with_bounds[3] <= without[3]).all()
+    assert with_bounds[3].mean() < 0.9 * without[3].mean()
 
 
 def test_rows_without_known_features():

@@ -24,8 +24,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
-from .._arrays import Float32Array
+from .._arrays import Float32Array, IntArray
 from ..graph.trellis import Trellis
 from .losses import DecodingLoss
 from .vertex_losses import PathHinge, VertexSoftmax
@@ -60,3 +61,21 @@ def search_settings(loss: DecodingLoss, trellis: Trellis) -> tuple[Float32Array,
     assert isinstance(loss, VertexSoftmax)
     temperatures = np.broadcast_to(np.ravel(loss.temperature), n_steps)
     return (1 / temperatures).astype(np.float32), loss.power, float(loss.normalisation)
+
+
+def log_sums(
+    bias: Float32Array, starts: IntArray, scales: Float32Array, power: int
+) -> npt.NDArray[np.float64]:
+    """Log of the sum of exponentials at each vertex of the first slice, for rows without features.
+
+    The biases of vertex v are those from ``starts[v]`` up to ``starts[v + 1]``.
+    """
+    if len(starts) < 2 or len(scales) < 3:  # one slice: its vertices have one edge
+        return np.zeros(max(len(starts) - 1, 0))
+    margins = bias[starts[0] : starts[-1]].astype(np.float64)
+    scale = float(scales[1])
+    scores = -scale * np.maximum(1 - margins, 0) ** power if power else scale * margins
+    firsts = starts[:-1] - starts[0]
+    top = np.maximum.reduceat(scores, firsts)
+    powers = np.exp(scores - np.repeat(top, np.diff(starts)))
+    return np.asarray(top + np.log(np.add.reduceat(powers, firsts)))

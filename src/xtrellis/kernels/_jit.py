@@ -40,6 +40,7 @@ from . import _has_compiled, _starts_compiling, wait_for_other_process
 
 # What the compiler may assume of floating-point numbers, beside plain IEEE 754:
 EXACT = False
+FIXED = {"contract", "nsz", "nnan"}  # sums stay in order: the same number in every kernel
 MINIMA = {"nnan", "nsz"}  # no NaNs, the sign of zero is free: min() goes to SIMD
 SUMS = {"contract", "nsz", "nnan", "ninf", "reassoc"}  # sums may be reordered, so go to SIMD
 

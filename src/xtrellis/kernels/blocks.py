@@ -11,13 +11,12 @@ Numba asks at every step whether it is one.
 
 import numpy as np
 
-from ._jit import kernel, part
-
-# No sum may be reordered: a margin must be the same number in every kernel.
-FIXED = {"contract", "nsz", "nnan"}
+from ._jit import FIXED, kernel, part
 
 SPAN_BITS = 17  # of a span, for the number of entries: at most 2^16
 _COUNT = 2**SPAN_BITS - 1  # the bits of that number
+TOP_BITS = 32  # of a word of the directory, for the number of a block; above them is its top
+BLOCK_MASK = 2**TOP_BITS - 1
 FEATURE, LOW, HIGH, FIRST_SPAN, SLOT_WORDS = 0, 1, 2, 3, 4  # words of a slot of the directory
 
 
@@ -65,12 +64,12 @@ def find_spans(n, lows, highs, homes, table, entry_starts, block, spans):
         else:
             while high - low > 8:
                 middle = (low + high) >> 1
-                if homes[2 * middle] <= block:
+                if homes[2 * middle] & BLOCK_MASK <= block:
                     low = middle
                 else:
                     high = middle
             for q in range(low, high):
-                if homes[2 * q] == block:
+                if homes[2 * q] & BLOCK_MASK == block:
                     span = homes[2 * q + 1]
         spans[p] = span
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._jit import SUMS, kernel
+from ._jit import FIXED, SUMS, kernel
 from .graph import exit_edge, first_edge, n_heads, n_slices, n_vertices
 
 
@@ -46,6 +46,16 @@ def _log(x):
     p = p * m + np.float32(3.3333331174e-1)
     tail = p * m * m * m - n * np.float32(2.12194440e-4) - np.float32(0.5) * m * m
     return m + tail + n * np.float32(0.693359375)
+
+
+@kernel(fastmath=FIXED, inline="always")
+def score(margin, scale, power):
+    """Score z of an edge: ``scale f``, or ``-scale max(0, 1 - f)^power``."""
+    short = np.float32(1) - margin
+    short = short if short > np.float32(0) else np.float32(0)
+    z = -short * short * scale
+    z *= short if power == 3 else np.float32(1)
+    return margin * scale if power == 0 else z
 
 
 @kernel(fastmath=SUMS)

@@ -2,7 +2,10 @@
 
 The blocks of a vertex hold the weights of the edges that leave it (``blocks``). The search is
 Dijkstra's with a twist: margins are computed when a vertex is first reached by the cheapest open
-path, and of its edges only the cheapest that was not yet followed is kept open.
+path, and of its edges only the cheapest that was not yet followed is kept open. Where that would
+open many vertices, bounds of what is still ahead join the costs of the source's edges
+(``bounds``), which makes it an A* search: vertices that cannot have one of the best paths stay
+closed.
 
 Costs must not be negative. They are rounded to whole multiples of 2^-16, which float64 adds up
 without error: the cost of a path is the same number in whatever order it is summed, so this search
@@ -11,9 +14,10 @@ and one that looks at all edges agree on every row, ties included.
 
 import numpy as np
 
-from ._jit import kernel, part
-from .blocks import FIXED, block_margins, find_features, longest_row
-from .costs import _exp, _log
+from ._jit import FIXED, kernel, part
+from .blocks import block_margins, find_features, longest_row
+from .bounds import RESOLUTION, least_costs
+from .costs import _exp, _log, score
 from .rerank import (
     N_BUCKETS,
     NO_COSINE,
@@ -24,25 +28,15 @@ from .rerank import (
     squared_length,
 )
 
-RESOLUTION = 65536.0  # costs are whole multiples of one over this
 _NEVER = 1e300  # more than any cost
 _LONGEST = 1e60  # squared length of a row
 _HIGHEST = 2.0**46  # of a rounded cost: sixty of them add up without error
+_CHEAP = 8  # times as many vertices as each of them has edges: bounds cost as much as one more
 
 # ---------------------------------------------------------------------- costs of a vertex
 #
 # Elsewhere conditions stand in place of min and max, of which Numba compiles one for each pair of
 # types; in loops over edges these are faster.
-
-
-@kernel(fastmath=FIXED, inline="always")
-def _score(margin, scale, power):
-    """Z of an edge: ``scale f``, or ``-scale max(0, 1 - f)^power``."""
-    short = np.float32(1) - margin
-    short = short if short > np.float32(0) else np.float32(0)
-    z = -short * short * scale
-    z *= short if power == 3 else np.float32(1)
-    return margin * scale if power == 0 else z
 
 
 @kernel(fastmath=FIXED, inline="always")
@@ -58,7 +52,7 @@ def vertex_costs(margins, n, scale, power, normalisation, scores, powers, costs,
     Returns the log of the sum.
     """
     for j in range(n):
-        scores[j] = _score(margins[j], scale, power)
+        scores[j] = score(margins[j], scale, power)
     top = np.float32(-3e38)
     for j in range(n):
         top = scores[j] if scores[j] > top else top
@@ -155,6 +149,7 @@ def k_best(
     scales,
     power,
     normalisation,
+    log_sums_at_rest,
     c,
     strength,
     n_reranked,
@@ -174,9 +169,9 @@ def k_best(
 
     Vertices of the last slice have one edge, whose margin does not depend on the row: a path that
     reaches one is complete. ``width``, ``digits`` and ``counts`` are b, A and T of the trellis;
-    ``scales`` holds one over the temperature of the source and of each
-    slice; ``path_logs`` takes the log-probability of each path as a product of softmaxes,
-    ``n_opened`` the number of vertices whose margins were computed.
+    ``scales`` holds one over the temperature of the source and of each slice;
+    ``log_sums_at_rest`` is for the bounds; ``path_logs`` takes the log-probability of each path as
+    a product of softmaxes, ``n_opened`` the number of vertices whose margins were computed.
     """
     k = paths.shape[1]
     n_sought = k if k > n_reranked else n_reranked
@@ -207,7 +202,7 @@ def k_best(
     exit_costs, exit_logs = np.empty(digits[-1]), np.empty(digits[-1])  # of the last slice
     for v in range(digits[-1]):  # one edge each: the log of the sum is its z
         margin = bias[column_starts[vertex_starts[1 + last_slice * width + v]]]
-        exit_logs[v] = np.float64(_score(margin, scales[-1], power))
+        exit_logs[v] = np.float64(score(margin, scales[-1], power))
         exit_costs[v] = _rounded(normalisation * exit_logs[v] - exit_logs[v])
     # A vertex is reached by at most as many open paths as are sought, and each is the beginning of
     # a path of its own.
@@ -220,6 +215,9 @@ def k_best(
     passed, numbers = np.empty(n_most, np.int64), np.empty(n_most, np.int64)  # path numbers: up to
     # the vertex, and with the edge, whose head is in ``edges``
     edges, heap = np.empty(n_most, np.int64), np.empty(n_most, np.int64)
+    n_unbounded = 2 + width // (_CHEAP * digits[-1])  # vertices to open before there are bounds
+    ahead = np.empty(width)  # least cost beyond each edge of the source, as far as it is known
+    tops = np.empty(column_starts.size - 1, np.float32)
     for i in range(indptr.size - 1):
         start, n_features = indptr[i], indptr[i + 1] - indptr[i]
         find_features(indices, start, start + n_features, slots, lows, highs, spans)
@@ -233,6 +231,9 @@ def k_best(
             n_opened[i] = 0
             continue
         nearest, is_known = NO_COSINE, False  # bound of the cosine with any class
+        is_bounded = last_slice == 0  # if there is nothing to bound
+        for v in range(width):
+            ahead[v] = 0.0
         while found < n_sought:
             vertex, slice_ = places[item], slices[item]
             if is_new:
@@ -310,7 +311,21 @@ def k_best(
             # Follow the cheapest edge of all: to the sink, or to a vertex that may be new.
             item, is_new = heap[0], False
             head, slice_ = edges[item], slices[item]
-            log = logs[item] - edge_costs[item] / RESOLUTION
+            if slice_ < 0 and n_open >= n_unbounded and not is_bounded:
+                is_bounded = True
+                if least_costs(
+                    data, start, n_features, lows, highs, w, width, scales[1], power,
+                    normalisation, log_sums_at_rest, tops, ahead,
+                ):  # fmt: skip
+                    for j in range(width):
+                        cost = costs[j]
+                        is_behind = cost < edge_costs[item]
+                        is_behind |= cost == edge_costs[item] and j < head
+                        costs[j] = _NEVER if is_behind else cost + ahead[j]
+                    edge_costs[item], edges[item] = -1.0, _NO_EDGE
+                    continue
+            beyond = ahead[head] if slice_ < 0 else 0.0  # in the key, but not paid yet
+            log = logs[item] - (edge_costs[item] - beyond) / RESOLUTION
             log -= (1 - normalisation) * log_sums[places[item]]
             if head >= 0 and slice_ + 1 == last_slice:
                 log -= (1 - normalisation) * exit_logs[head]
@@ -335,7 +350,8 @@ def k_best(
             if visits[reached] == n_sought:
                 continue
             places[n_items], slices[n_items] = reached, slice_ + 1
-            passed[n_items], spent[n_items], logs[n_items] = numbers[item], keys[item], log
+            passed[n_items], spent[n_items] = numbers[item], keys[item] - beyond
+            logs[n_items] = log
             waiting = item
             item, is_new = n_items, True
             n_items += 1

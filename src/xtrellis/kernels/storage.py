@@ -7,7 +7,9 @@ them is not zero; else as a list of columns and values.
 import numpy as np
 
 from ._jit import kernel
-from .blocks import FIRST_SPAN, HIGH, LOW, SLOT_WORDS, SPAN_BITS, hash_feature
+from .blocks import FIRST_SPAN, HIGH, LOW, SLOT_WORDS, SPAN_BITS, TOP_BITS, hash_feature
+
+MOST = 65535  # the code of the largest weight
 
 
 @kernel
@@ -107,10 +109,24 @@ def rank_features(features, slots, seen, ranks):
 
 
 @kernel
-def fill_directory(ranks, seen, in_table, first, feature_starts, entry_starts, slots, homes, table):
-    """List the blocks of every feature, in order.
+def fill_directory(
+    ranks,
+    seen,
+    in_table,
+    first,
+    feature_starts,
+    entry_starts,
+    values,
+    top_unit,
+    slots,
+    homes,
+    table,
+    table_tops,
+):
+    """List the blocks of every feature, in order, and its largest weight in each.
 
     The list of feature r starts at ``first[r]``, or its line of the table does if ``in_table[r]``.
+    Largest weights are in multiples of ``top_unit``, rounded up, and at least 1.
     """
     for r in range(seen.size):
         slot = seen[r] * SLOT_WORDS
@@ -123,10 +139,17 @@ def fill_directory(ranks, seen, in_table, first, feature_starts, entry_starts, s
             span = (entry_starts[p] << SPAN_BITS) + (entry_starts[p + 1] - entry_starts[p])
             if block == 0:
                 slots[slot + FIRST_SPAN] = span
-            elif in_table[rank]:
+                continue
+            top = np.float32(0)
+            for e in range(entry_starts[p], entry_starts[p + 1]):
+                top = values[e] if values[e] > top else top
+            code = np.int64(np.ceil(top / top_unit)) if top > 0 else np.int64(1)
+            code = code if code < MOST else np.int64(MOST)
+            if in_table[rank]:
                 table[first[rank] + block] = p
+                table_tops[first[rank] + block] = code
             else:
                 at = slots[slot + HIGH]
-                homes[2 * at] = block
+                homes[2 * at] = (code << TOP_BITS) + block
                 homes[2 * at + 1] = span
                 slots[slot + HIGH] = at + 1

@@ -24,6 +24,7 @@ from .finished_block import FULL_ABOVE, FinishedBlock, constant_block
 
 MAX_COLUMNS = 2**16  # of a block
 
+_TINY = 1e-30  # in place of the largest weight, if there is none
 IN_TABLE_ABOVE = 0.2  # share of the blocks from which a feature has a line of the directory's table
 
 
@@ -51,6 +52,14 @@ class WeightArrays(NamedTuple):
         is). The list has pairs of a block and the span there. A feature that is in many blocks has
         a line of the table instead, with its place in ``entry_starts`` for each block, and its list
         stops at -1.
+    table_tops : ndarray of uint16
+        Beside the table: the largest weight that a feature has in each block, or 1 if that is
+        less, in multiples of ``top_unit``; 0 where it has none. In ``homes`` it is part of the
+        number of the block, above its lower 32 bits. For ``kernels.bounds``.
+    top_biases : ndarray of float32, shape (n_blocks,)
+        The largest bias of each block.
+    top_unit, largest : float
+        ``largest`` is a number that no weight or bias is above, in size.
     """
 
     vertex_starts: IntArray
@@ -63,6 +72,10 @@ class WeightArrays(NamedTuple):
     slots: IntArray
     homes: IntArray
     table: npt.NDArray[np.int32]
+    table_tops: npt.NDArray[np.uint16]
+    top_biases: Float32Array
+    top_unit: float
+    largest: float
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,8 @@ class EdgeWeights:
     @property
     def nbytes(self) -> int:
         """Memory of all arrays, the directory included."""
-        return sum(array.nbytes for array in (*self.arrays, self.feature_starts, self.features))
+        arrays = (*self.arrays[:-2], self.feature_starts, self.features)
+        return sum(array.nbytes for array in arrays)
 
     @cached_property
     def arrays(self) -> WeightArrays:
@@ -148,6 +162,9 @@ class EdgeWeights:
         first = np.where(in_table, n_blocks * (np.cumsum(in_table) - 1), np.cumsum(listed) - listed)
         homes = np.empty(2 * listed.sum(), np.int64)
         table = np.full(n_blocks * np.count_nonzero(in_table), -1, np.int32)
+        table_tops = np.zeros(len(table), np.uint16)
+        largest = max(_largest(self.values), _largest(self.bias), _TINY)
+        top_unit = largest / storage.MOST
         storage.fill_directory(
             ranks,
             seen,
@@ -155,9 +172,12 @@ class EdgeWeights:
             first,
             self.feature_starts,
             self.entry_starts,
+            self.values,
+            top_unit,
             slots.ravel(),
             homes,
             table,
+            table_tops,
         )
         return WeightArrays(
             self.vertex_starts,
@@ -170,6 +190,10 @@ class EdgeWeights:
             slots.ravel(),
             homes,
             table,
+            table_tops,
+            np.maximum.reduceat(self.bias, self.column_starts[:-1]),
+            top_unit,
+            largest,
         )
 
     def margins(self, X: Any) -> Float32Array:
@@ -353,6 +377,11 @@ def gather_blocks(
         ],
         *(() if twins is None else (twins,)),
     )
+
+
+def _largest(values: Float32Array) -> float:
+    """The largest size of a weight, without a copy of all."""
+    return max(float(values.max(initial=0)), -float(values.min(initial=0)))
 
 
 def _starts(sizes: Any) -> IntArray:
