@@ -46,10 +46,11 @@ def test_softmaxes_that_leave_nothing_to_others():
         assert p.sum() == pytest.approx(1) if n_paths == 8 else p.sum() < 1
 
 
-def test_the_parameters_behind_a_sample_are_found():
+@pytest.mark.parametrize("power", [0.8, 1.0, 1.3])
+def test_the_parameters_behind_a_sample_are_found(power):
     rng = np.random.default_rng(0)
     costs = np.sort(rng.gamma(2.0, 1.0, (20_000, 5)), axis=1)
-    true = BestPaths(temperature=1.7, rest=6.0)
+    true = BestPaths(temperature=1.7, rest=6.0, power=power)
     found, left = true.probabilities(costs)
     chances = np.cumsum(np.column_stack([found, left]), axis=1)
     drawn = (rng.random((len(costs), 1)) > chances).sum(axis=1)
@@ -57,6 +58,18 @@ def test_the_parameters_behind_a_sample_are_found():
     fit = fit_best_paths(costs, rank, np.ones(len(costs), np.float32), 100)
     assert fit.temperature == pytest.approx(1.7, rel=0.05)
     assert fit.rest == pytest.approx(6.0, rel=0.1)
+    assert fit.power == pytest.approx(power, rel=0.05)
+
+
+def test_a_power_keeps_the_order_and_what_lies_behind_a_path():
+    costs = np.sort(np.random.default_rng(0).gamma(2.0, 1.0, (50, 9)), axis=1)
+    calibration = BestPaths(temperature=1.7, rest=6.0, power=0.7)
+    scores = calibration.log_scores(costs, 30)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    found, _ = calibration.probabilities(costs[:, :5], 25)
+    np.testing.assert_allclose(np.exp(scores[:, :5]), found)
+    logs, _ = calibration.logs(costs[:, :5], 25)
+    np.testing.assert_allclose(logs, scores[:, :5])
 
 
 def test_few_rows_cannot_mislead():
@@ -64,6 +77,7 @@ def test_few_rows_cannot_mislead():
     fit = fit_best_paths(costs, np.zeros(3, np.int64), np.ones(3, np.float32), 100)
     assert 0.2 < fit.temperature < 5
     assert 1 < fit.rest < 100
+    assert 0.8 < fit.power < 1.25
 
 
 def test_all_classes_sum_to_one_and_agree_with_the_best(fitted):
@@ -85,7 +99,9 @@ def test_confidence_matches_accuracy(fitted):
     assert abs(probabilities.mean() - accuracy) < 0.05
 
 
-@pytest.mark.parametrize("wrong", [{"temperature": 0}, {"rest": -1}, {"rest": np.nan}])
+@pytest.mark.parametrize(
+    "wrong", [{"temperature": 0}, {"rest": -1}, {"rest": np.nan}, {"power": 0.1}, {"power": np.nan}]
+)
 def test_bad_parameters(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         BestPaths(**wrong)

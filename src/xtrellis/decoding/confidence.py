@@ -2,14 +2,14 @@
 
 With the costs ``c_1 <= ... <= c_5`` of a row's five best paths,
 
-    p_i = exp(-c_i / T) / (sum_j exp(-c_j / T) + R exp(-c_5 / T)),
+    p_i = e_i / (sum_j e_j + R e_5),    e_i = exp(-((c_i - c_1) / T)^q),
 
-where R says how much all other paths weigh, in units of the fifth; at most their number. T and R
-are those under which the true paths of held-out rows are most likely. What the five leave is
-divided among the other paths in proportion to their products of softmaxes, which sum to one over
-all paths by themselves; but none is given more than the fifth has.
-So the probabilities of a few classes need the margins of a few vertices, and those of all K sum to
-one.
+where R says how much all other paths weigh, in units of the fifth; at most their number. The power
+q is near 1. A smaller one makes rows with a clear best path less certain, and rows without one more
+so. T, R and q are those under which the true paths of held-out rows are most likely. What the five
+leave is divided among the other paths in proportion to their products of softmaxes, which sum to
+one over all paths by themselves; but none is given more than the fifth has. So the probabilities of
+a few classes need the margins of a few vertices, and those of all K sum to one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ from .._checks import check_positive
 
 N_BEST = 5
 N_JUDGED = 20  # best paths whose probabilities a log loss looks at
-_PRIOR = 5.0  # rows that speak for T = 1 and R = 10, so that few rows cannot mislead
+_PRIOR = 5.0  # rows that speak for T = 1 and R = 10, so that few rows cannot mislead,
+_PRIOR_OF_POWER = 20.0  # and for q = 1
+_LOWEST_POWER, _HIGHEST_POWER = 0.25, 4.0
+_LOWEST_LOGS, _HIGHEST_LOGS = (-6, -6, np.log(0.4)), (12, 12, np.log(2.5))  # of T, R and q
+_FIRST_STEP = 0.2  # of the search for these logarithms
 _LEAST = 1e-12
 _TABLE = 2**14  # probabilities that are levelled off at once
 
@@ -39,6 +43,8 @@ class BestPaths:
         T: above 1 the best path is less certain.
     rest : float, default=10.0
         R: what all paths beyond the five best weigh, in units of the fifth.
+    power : float, default=1.0
+        q: of what a path costs above the best one.
 
     Examples
     --------
@@ -50,15 +56,25 @@ class BestPaths:
 
     temperature: float = 1.0
     rest: float = 10.0
+    power: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive(temperature=self.temperature, rest=self.rest)
+        if not _LOWEST_POWER <= self.power <= _HIGHEST_POWER:
+            raise ValueError(
+                f"power must be from {_LOWEST_POWER} to {_HIGHEST_POWER}, got {self.power!r}"
+            )
+
+    def log_weights(self, costs: Float64Array) -> Float64Array:
+        """``log e_i`` of paths, given the costs of a row's best ones in order."""
+        above = (costs - costs[:, :1]) / self.temperature
+        return -above if self.power == 1 else -(above**self.power)
 
     def probabilities(
         self, costs: Float64Array, n_others: float = np.inf
     ) -> tuple[Float64Array, Float64Array]:
         """Probabilities of the best paths, and what they leave to all others, so many paths."""
-        weights = np.exp((costs[:, :1] - costs) / self.temperature)
+        weights = np.exp(self.log_weights(costs))
         rest = min(self.rest, n_others) * weights[:, -1]
         total = weights.sum(axis=1) + rest
         return weights / total[:, np.newaxis], rest / total
@@ -67,7 +83,7 @@ class BestPaths:
         self, costs: Float64Array, n_others: float = np.inf
     ) -> tuple[Float64Array, Float64Array]:
         """Logarithms of the same, finite even where a probability is too small for a number."""
-        logs = (costs[:, :1] - costs) / self.temperature
+        logs = self.log_weights(costs)
         with np.errstate(divide="ignore"):  # if there are no others
             rest = np.log(min(self.rest, n_others)) + logs[:, -1]
         total = np.logaddexp(np.logaddexp.reduce(logs, axis=1), rest)
@@ -81,7 +97,7 @@ class BestPaths:
         n_best = min(N_BEST, n_paths)
         found, _ = self.probabilities(costs[:, :n_best], n_paths - n_best)
         best = np.log(found[:, :1])
-        return best + (costs[:, :1] - costs) / self.temperature
+        return best + self.log_weights(costs)
 
     def log_probabilities(
         self, costs: Float64Array, logs: Float64Array, n_paths: int
@@ -159,18 +175,28 @@ def fit_best_paths(
 
     n_others = n_paths - costs.shape[1]
     share = sample_weight / sample_weight.sum()
-    prior = _PRIOR / len(costs)
-    start = np.log([BestPaths.temperature, BestPaths.rest])
+    start = np.log([BestPaths.temperature, BestPaths.rest, BestPaths.power])
+    prior = np.array([_PRIOR, _PRIOR, _PRIOR_OF_POWER]) / len(costs)
 
     def loss(logs: npt.NDArray[np.float64]) -> float:
-        found, left = BestPaths(*np.exp(np.clip(logs, -6, 12))).probabilities(costs, n_others)
+        found, left = _from_logs(logs).probabilities(costs, n_others)
         own = np.where(rank >= 0, found[np.arange(len(rank)), np.maximum(rank, 0)], left)
         missed = -np.log(np.maximum(own, _LEAST))
-        return float(share @ missed + prior * ((logs - start) ** 2).sum())
+        return float(share @ missed + prior[: len(logs)] @ (logs - start[: len(logs)]) ** 2)
 
-    found = minimize(loss, start, method="Nelder-Mead", options={"xatol": 0.01, "fatol": 1e-6})
-    temperature, rest = np.exp(np.clip(found.x, -6, 12))
-    return BestPaths(float(temperature), float(rest))
+    def least(begin: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        steps = np.vstack([np.zeros(len(begin)), _FIRST_STEP * np.eye(len(begin))])
+        options = {"xatol": 0.01, "fatol": 1e-6, "initial_simplex": begin + steps}
+        return np.asarray(minimize(loss, begin, method="Nelder-Mead", options=options).x)
+
+    # First without the power: from afar, the search for all three stops too early.
+    return _from_logs(least(np.append(least(start[:2]), 0.0)))
+
+
+def _from_logs(logs: npt.NDArray[np.float64]) -> BestPaths:
+    """Calibration with these logarithms of T, R and, if there is a third, q."""
+    values = np.exp(np.clip(logs, _LOWEST_LOGS[: len(logs)], _HIGHEST_LOGS[: len(logs)]))
+    return BestPaths(*values.tolist())
 
 
 def losses_in_bits(log_p: Float64Array, hits: npt.NDArray[np.bool_], n_paths: int) -> Float64Array:
