@@ -92,3 +92,24 @@ def test_cost_follows_the_features_that_occur():
     groups = [np.arange(4), np.array([4, 5, 6, 7, 8, 9, 10]), np.array([11])]
     wide = gather_blocks(finished, groups, 2**40, np.zeros(12, np.float32))
     assert wide.nbytes < 20_000
+
+
+@pytest.mark.parametrize("density", [0.05, 0.5, 0.9])
+def test_a_vertex_trained_in_parts_becomes_one_block(density):
+    finished, matrix = blocks(density)
+    groups = [np.arange(10), np.array([10]), np.array([11])]
+    weights = gather_blocks(finished, groups, 50, np.full(12, -1, np.float32))
+    assert weights.vertex_starts.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(weights.dense_columns(np.arange(12))[0], matrix)
+    assert (np.diff(weights.features[: weights.feature_starts[1]]) > 0).all()
+    counts = np.diff(weights.entry_starts)
+    assert ((counts == 10) | (counts <= 4)).all()  # in full, or at most 0.4 of the columns
+    assert weights.n_nonzero == np.count_nonzero(matrix)
+
+
+def test_blocks_of_estimators_stay_apart():
+    finished, _ = blocks(0.5)
+    estimators = finish_block(np.arange(4), np.arange(50), [1.0, 0.0, -1.0, 1.0], np.zeros(4))
+    groups = [np.arange(10), np.array([10, 11])]
+    weights = gather_blocks([estimators, finished[1]], groups, 50, np.zeros(12, np.float32))
+    assert weights.vertex_starts.tolist() == [0, 2, 3]

@@ -51,16 +51,13 @@ def find_features(indices, start, stop, slots, lows, highs, spans):
 
 
 @kernel(inline="always")
-def find_spans(n, lows, highs, homes, table, entry_starts, block, spans):
+def find_spans(n, lows, highs, homes, table, block, spans):
     """Spans of a row's n features in any block but the first."""
     for p in range(n):
         low, high = lows[p], highs[p]
         span = np.int64(0)
         if high < 0:
-            spot = table[low + block]
-            if spot >= 0:
-                start = entry_starts[spot]
-                span = (start << SPAN_BITS) + (entry_starts[spot + 1] - start)
+            span = table[low + block]
         else:
             while high - low > 8:
                 middle = (low + high) >> 1
@@ -101,7 +98,6 @@ def block_margins(
     bias,
     homes,
     table,
-    entry_starts,
     columns,
     values,
     block,
@@ -117,7 +113,7 @@ def block_margins(
     for j in range(np.uint64(width)):
         margins[to + j] = bias[first + j]
     if block > 0:
-        find_spans(n, lows, highs, homes, table, entry_starts, block, spans)
+        find_spans(n, lows, highs, homes, table, block, spans)
     add_entries(data, start, n, spans, columns, values, width, margins, at)
     return width
 
@@ -142,7 +138,6 @@ def row_margins(indices, data, start, stop, w, first, last, lows, highs, spans, 
             w.bias,
             w.homes,
             w.table,
-            w.entry_starts,
             w.columns,
             w.values,
             block,

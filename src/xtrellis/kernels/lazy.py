@@ -178,7 +178,7 @@ def k_best(
     last_slice = digits.size - 1
     vertex_starts, column_starts, bias = w.vertex_starts, w.column_starts, w.bias
     slots, homes, table = w.slots, w.homes, w.table
-    entry_starts, columns, values = w.entry_starts, w.columns, w.values
+    columns, values = w.columns, w.values
     if c is not None:
         starts, features, codes = c.starts, c.features, c.codes
         lists, buckets, excesses = c.slots, c.buckets, c.excesses
@@ -252,7 +252,6 @@ def k_best(
                             bias,
                             homes,
                             table,
-                            entry_starts,
                             columns,
                             values,
                             block,

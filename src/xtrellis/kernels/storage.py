@@ -42,6 +42,62 @@ def take_entries(weights, threshold, order, counts, columns, values):
 
 
 @kernel
+def join_entries(
+    feature_starts,
+    features,
+    entry_starts,
+    columns,
+    values,
+    offsets,
+    full_above,
+    joined_features,
+    joined_counts,
+    joined_columns,
+    joined_values,
+):
+    """Merge blocks side by side: the columns of block b become those from ``offsets[b]``.
+
+    Features ascend in each block. Returns the number of features, and of entries. If there is no
+    room for entries (an empty ``joined_columns``), they are only counted.
+    """
+    n_blocks, width = feature_starts.size - 1, offsets[-1]
+    n_features, e = np.int64(0), np.int64(0)
+    at = feature_starts[:-1].copy()
+    while True:
+        feature = np.int64(-1)  # the next one of all blocks
+        for b in range(n_blocks):
+            if at[b] < feature_starts[b + 1] and (feature < 0 or features[at[b]] < feature):
+                feature = np.int64(features[at[b]])
+        if feature < 0:
+            return n_features, e
+        count = np.int64(0)
+        for b in range(n_blocks):
+            if at[b] < feature_starts[b + 1] and features[at[b]] == feature:
+                for p in range(entry_starts[at[b]], entry_starts[at[b] + 1]):
+                    count += values[p] != 0
+        is_full = count > full_above * width
+        if joined_columns.size:
+            joined_features[n_features] = feature
+            joined_counts[n_features] = width if is_full else count
+            for j in range(width if is_full else 0):
+                joined_columns[e + j] = j
+                joined_values[e + j] = 0
+        k = e
+        for b in range(n_blocks):
+            if at[b] < feature_starts[b + 1] and features[at[b]] == feature:
+                for p in range(entry_starts[at[b]], entry_starts[at[b] + 1]):
+                    if values[p] != 0 and joined_columns.size:
+                        column = offsets[b] + columns[p]
+                        k = e + column if is_full else k
+                        joined_columns[k] = column
+                        joined_values[k] = values[p]
+                        k += 1
+                at[b] += 1
+        n_features += 1
+        e += width if is_full else count
+
+
+@kernel
 def prune_entries(
     feature_starts,
     column_starts,
@@ -146,7 +202,7 @@ def fill_directory(
             code = np.int64(np.ceil(top / top_unit)) if top > 0 else np.int64(1)
             code = code if code < MOST else np.int64(MOST)
             if in_table[rank]:
-                table[first[rank] + block] = p
+                table[first[rank] + block] = span
                 table_tops[first[rank] + block] = code
             else:
                 at = slots[slot + HIGH]

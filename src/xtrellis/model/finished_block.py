@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -93,6 +94,39 @@ def finish_block(
     storage.take_entries(weights, limit, order, counts, columns, values)
     return FinishedBlock(
         np.asarray(edges), bias, np.asarray(features)[order], counts[order], columns, values
+    )
+
+
+def joined(parts: Sequence[FinishedBlock]) -> FinishedBlock:
+    """One block of the edges of several: those of a vertex that was trained in parts.
+
+    A row then looks its features up once, not once for each part.
+    """
+    from ..kernels import storage
+
+    sizes = [len(part.features) for part in parts]
+    offsets = np.cumsum([0, *(len(part.edges) for part in parts)])
+    given = (
+        np.cumsum([0, *sizes]),
+        np.concatenate([part.features for part in parts]),
+        np.cumsum(np.concatenate([[0], *(part.counts for part in parts)]), dtype=np.int64),
+        np.concatenate([part.columns for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        offsets,
+        np.float32(FULL_ABOVE),
+    )
+    features, counts = np.empty(sum(sizes), np.int64), np.empty(sum(sizes), np.int32)
+    columns, values = np.empty(0, np.uint16), np.empty(0, np.float32)
+    n_features, n_entries = storage.join_entries(*given, features, counts, columns, values)
+    columns, values = np.empty(n_entries, np.uint16), np.empty(n_entries, np.float32)
+    storage.join_entries(*given, features, counts, columns, values)
+    return FinishedBlock(
+        np.concatenate([part.edges for part in parts]),
+        np.concatenate([part.bias for part in parts]),
+        features[:n_features],
+        counts[:n_features],
+        columns,
+        values,
     )
 
 

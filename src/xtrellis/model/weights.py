@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import Float32Array, IntArray
-from .finished_block import FULL_ABOVE, FinishedBlock, constant_block
+from .finished_block import FULL_ABOVE, FinishedBlock, constant_block, joined
 
 MAX_COLUMNS = 2**16  # of a block
 
@@ -50,8 +50,7 @@ class WeightArrays(NamedTuple):
         The directory. ``slots`` is a hash table of features; a slot has the feature, where its list
         in ``homes`` starts and stops, and its span in block 0 (``kernels.blocks`` says what a span
         is). The list has pairs of a block and the span there. A feature that is in many blocks has
-        a line of the table instead, with its place in ``entry_starts`` for each block, and its list
-        stops at -1.
+        a line of the table instead, with its span in each block, and its list stops at -1.
     table_tops : ndarray of uint16
         Beside the table: the largest weight that a feature has in each block, or 1 if that is
         less, in multiples of ``top_unit``; 0 where it has none. In ``homes`` it is part of the
@@ -71,7 +70,7 @@ class WeightArrays(NamedTuple):
     values: Float32Array
     slots: IntArray
     homes: IntArray
-    table: npt.NDArray[np.int32]
+    table: IntArray
     table_tops: npt.NDArray[np.uint16]
     top_biases: Float32Array
     top_unit: float
@@ -161,7 +160,7 @@ class EdgeWeights:
         listed = np.where(in_table, 0, counts)
         first = np.where(in_table, n_blocks * (np.cumsum(in_table) - 1), np.cumsum(listed) - listed)
         homes = np.empty(2 * listed.sum(), np.int64)
-        table = np.full(n_blocks * np.count_nonzero(in_table), -1, np.int32)
+        table = np.zeros(n_blocks * np.count_nonzero(in_table), np.int64)
         table_tops = np.zeros(len(table), np.uint16)
         largest = max(_largest(self.values), _largest(self.bias), _TINY)
         top_unit = largest / storage.MOST
@@ -337,13 +336,14 @@ def gather_blocks(
     """All blocks one after the other, in the order of their edges.
 
     ``groups`` lists the edges that leave each vertex, in order; edges that are in no block have the
-    same margin for every row, that of ``constants``.
+    same margin for every row, that of ``constants``. A vertex that was trained in parts becomes one
+    block, if there is more than one group.
     """
     by_first_edge = {int(block.edges[0]): block for block in blocks}
     ordered: list[FinishedBlock] = []
     vertex_starts = [0]
     for edges in groups:
-        at = 0
+        at, first = 0, len(ordered)
         while at < len(edges):
             block = by_first_edge.get(int(edges[at]))
             if block is None:
@@ -353,6 +353,10 @@ def gather_blocks(
                 block = constant_block(edges[at:stop], constants[edges[at:stop]])
             ordered.append(block)
             at += len(block.edges)
+        parts = ordered[first:]
+        is_linear = not any(part.estimators for part in parts)
+        if len(groups) > 1 and len(parts) > 1 and is_linear and len(edges) <= MAX_COLUMNS:
+            ordered[first:] = [joined(parts)]
         vertex_starts.append(len(ordered))
     column_starts = _starts([len(block.edges) for block in ordered])
     linear = [block.features if not block.estimators else block.features[:0] for block in ordered]
