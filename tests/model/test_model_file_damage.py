@@ -18,11 +18,11 @@ from xtrellis.model import ModelFileError
 def test_other_versions_and_strangers_are_refused(saved, tmp_path):
     _, path = saved
     arrays, facts = take_apart(path)
-    put_together(tmp_path / "newer", arrays, {**facts, "format_version": 3})
-    with pytest.raises(ModelFileError, match=r"newer: it has format version 3.*newer xtrellis"):
+    put_together(tmp_path / "newer", arrays, {**facts, "format_version": 4})
+    with pytest.raises(ModelFileError, match=r"newer: it has format version 4.*newer xtrellis"):
         load_model(tmp_path / "newer")
     put_together(tmp_path / "older", arrays, {**facts, "format_version": 1})
-    with pytest.raises(ModelFileError, match=r"older: .* reads version 2 only: train the model"):
+    with pytest.raises(ModelFileError, match=r"older: .* reads version 3 only: train the model"):
         load_model(tmp_path / "older")
     save_file(arrays, tmp_path / "stranger")
     with pytest.raises(ModelFileError, match="not a model of xtrellis"):

@@ -47,6 +47,16 @@ def test_weights_come_back_exactly(settings):
     assert_equal(again(weights), weights)
 
 
+@given(st.integers(0, 10**6), st.sampled_from([0.001, 0.01, 0.3, 0.8]))
+def test_wide_blocks_come_back_with_a_byte_for_most_columns(seed, density):
+    rng = np.random.default_rng(seed)
+    weights = rng.standard_normal((40, 700)) * (rng.random((40, 700)) < density)
+    block = finish_block(np.arange(700), np.arange(40), weights, np.zeros(700))
+    weights = gather_blocks([block], [np.arange(700)], 40, np.zeros(700, np.float32))
+    assert_equal(again(weights), weights)
+    assert pack_weights(weights)["columns"].dtype == np.uint8
+
+
 @given(st.integers(0, 10**6), st.sampled_from([3, 300, 10**9, 10**12]))
 def test_any_features_come_back(seed, n_features):
     rng = np.random.default_rng(seed)
@@ -96,7 +106,7 @@ def test_every_number_is_checked():
 def test_counts_that_wrap_around_are_refused():
     parts = pack_weights(fitted())
     n_features, n_edges = parts.pop("n_features"), parts.pop("n_edges")
-    counts = parts["counts"].astype(np.int64)
-    counts[:4] = 2**62 - 1
-    with pytest.raises(WeightsError, match="counts"):
-        unpack_weights({**parts, "counts": counts}, n_edges, n_features)
+    counts, wide = parts["counts"].copy(), np.full(4, 2**62 - 1)
+    counts[:4] = 255
+    with pytest.raises(WeightsError, match="wide_counts"):
+        unpack_weights({**parts, "counts": counts, "wide_counts": wide}, n_edges, n_features)

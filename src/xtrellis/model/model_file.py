@@ -32,7 +32,7 @@ from .atomic import replacing
 from .packing import Arrays, Facts, ModelFileError, Packer, Unpacker, can_pack, is_of_type
 
 ENTRY = "xtrellis"  # of the safetensors header
-VERSION = 2  # of the format
+VERSION = 3  # of the format
 
 PathLike = str | os.PathLike[str]
 

@@ -1,9 +1,11 @@
 """Weights as they are written: block by block, every part in as few bytes as it needs.
 
-* ``gaps``: the features of a block, each as the distance to the one before, in one byte; larger
-  distances stand in ``wide_gaps``, and 255 in their place.
+* ``gaps``: the features of a block, each as the distance to the one before.
 * ``counts``: the entries of each feature, less one.
-* ``columns``: of each entry, except where a feature has an entry for every column.
+* ``columns``: of each entry, as the distance to the one before, except where a feature has an entry
+  for every column.
+* ``wide_gaps``, ``wide_counts``, ``wide_columns``: those of at least 255. Where they belong, 255
+  stands in their place, so that one byte is enough for all others.
 * ``values``: 8-bit codes and a scale per block if the weights were rounded, else float32.
 
 Every number is checked before it is used: what is read from a file never leads a kernel outside its
@@ -21,12 +23,11 @@ from .weights import MAX_COLUMNS, EdgeWeights, decode, encode
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-_WIDE = 255  # a gap that does not fit one byte
-
+_WIDE = 255  # a number that does not fit one byte
 
 _NAMES = {
     *("vertex_starts", "widths", "edges", "bias", "sizes", "gaps", "wide_gaps", "counts"),
-    *("columns", "twins", "values"),
+    *("wide_counts", "columns", "wide_columns", "twins", "values"),
 }
 
 
@@ -48,10 +49,14 @@ def pack_weights(weights: EdgeWeights) -> dict[str, Any]:
             raise ValueError(f"weights must be finite, but {name} holds NaN or infinity")
     widths, sizes = np.diff(weights.column_starts), np.diff(weights.feature_starts)
     counts = np.diff(weights.entry_starts)
-    gaps = np.diff(weights.features.astype(np.int64), prepend=0)
+    gaps = np.asarray(np.diff(weights.features.astype(np.int64), prepend=0), np.int64)
     firsts = weights.feature_starts[:-1][sizes > 0]
     gaps[firsts] = weights.features[firsts]
-    is_full = counts == np.repeat(widths, sizes)
+    is_listed = counts != np.repeat(widths, sizes)
+    columns = weights.columns[np.repeat(is_listed, counts)].astype(np.int64)
+    steps = np.asarray(np.diff(columns, prepend=0), np.int64)
+    firsts = _starts(counts[is_listed])[:-1]
+    steps[firsts] = columns[firsts]
     parts: dict[str, Any] = {
         "n_features": weights.n_features,
         "n_edges": weights.n_edges,
@@ -60,10 +65,9 @@ def pack_weights(weights: EdgeWeights) -> dict[str, Any]:
         "edges": _smallest(_edge_gaps(weights.edges)),
         "bias": weights.bias,
         "sizes": _smallest(sizes),
-        "gaps": np.minimum(gaps, _WIDE).astype(np.uint8),
-        "wide_gaps": _smallest(gaps[gaps >= _WIDE]),
-        "counts": _smallest(counts - 1),
-        "columns": _smallest(weights.columns[~np.repeat(is_full, counts)]),
+        **_in_bytes("gaps", gaps),
+        **_in_bytes("counts", counts - 1),
+        **_in_bytes("columns", steps),
         "twins": _smallest(np.array(weights.twins)),
     }
     if weights.scales is None:
@@ -82,7 +86,7 @@ def unpack_weights(arrays: Arrays, n_edges: int, n_features: int) -> EdgeWeights
     vertex_starts = _integers(arrays, "vertex_starts", highest=n_edges)
     widths = _integers(arrays, "widths", lowest=1, highest=min(n_edges, MAX_COLUMNS))
     sizes = _integers(arrays, "sizes", highest=min(n_features, arrays["gaps"].size))
-    counts = _integers(arrays, "counts", highest=MAX_COLUMNS - 1) + 1
+    counts = _from_bytes(arrays, "counts", highest=MAX_COLUMNS - 1) + 1
     n_blocks = len(widths)
     _require(len(sizes) == n_blocks, "sizes")
     _require(
@@ -158,13 +162,8 @@ def _features(
     arrays: Arrays, feature_starts: npt.NDArray[np.int64], n_features: int
 ) -> npt.NDArray[Any]:
     """Features of all blocks, ascending in each."""
-    small = arrays["gaps"]
-    _require(small.dtype == np.uint8 and small.shape == (feature_starts[-1],), "gaps")
-    gaps = small.astype(np.int64)
-    wide = _integers(arrays, "wide_gaps", lowest=_WIDE, highest=n_features)
-    _require(len(wide) == np.count_nonzero(small == _WIDE), "wide_gaps")
-    gaps[small == _WIDE] = wide
-    _require(int(gaps.max(initial=0)) <= n_features and len(gaps) < 2**31, "gaps")
+    gaps = _from_bytes(arrays, "gaps", highest=n_features)
+    _require(len(gaps) == feature_starts[-1] and len(gaps) < 2**31, "gaps")
     sums = np.concatenate([[0], np.cumsum(gaps)])
     sizes = np.diff(feature_starts)
     features = sums[1:] - np.repeat(sums[feature_starts[:-1]], sizes)
@@ -179,14 +178,36 @@ def _columns(
     arrays: Arrays, counts: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint16]:
     """Columns of all entries; those of features with all of them are counted off."""
-    is_full = np.repeat(counts == widths, counts)
-    listed = _integers(arrays, "columns", highest=MAX_COLUMNS - 1)
-    _require(len(listed) == len(is_full) - np.count_nonzero(is_full), "columns")
-    starts = np.repeat(_starts(counts)[:-1], counts)
-    columns = np.arange(len(is_full)) - starts
-    columns[~is_full] = listed
+    is_full = counts == widths
+    steps = _from_bytes(arrays, "columns", highest=MAX_COLUMNS - 1)
+    starts = _starts(counts[~is_full])
+    _require(len(steps) == starts[-1], "columns")
+    later = np.ones(len(steps), bool)
+    later[starts[:-1]] = False
+    _require(bool((steps[later] > 0).all()), "columns")
+    sums = np.concatenate([[0], np.cumsum(steps)])
+    columns = np.arange(counts.sum()) - np.repeat(_starts(counts)[:-1], counts)
+    columns[np.repeat(~is_full, counts)] = sums[1:] - np.repeat(sums[starts[:-1]], np.diff(starts))
     _require(bool((columns < np.repeat(widths, counts)).all()), "columns")
     return columns.astype(np.uint16)
+
+
+def _in_bytes(name: str, values: npt.NDArray[np.int64]) -> Arrays:
+    """Numbers, most of which fit one byte, as two arrays of a file."""
+    small = np.minimum(values, _WIDE).astype(np.uint8)
+    return {name: small, f"wide_{name}": _smallest(values[values >= _WIDE])}
+
+
+def _from_bytes(arrays: Arrays, name: str, highest: int) -> npt.NDArray[np.int64]:
+    """The inverse; all of them within bounds."""
+    small = arrays[name]
+    _require(small.dtype == np.uint8 and small.ndim == 1, name)
+    wide = _integers(arrays, f"wide_{name}", lowest=_WIDE, highest=max(highest, _WIDE))
+    values, marks = small.astype(np.int64), small == _WIDE
+    _require(len(wide) == np.count_nonzero(marks), f"wide_{name}")
+    values[marks] = wide
+    _require(int(values.max(initial=0)) <= highest, name)
+    return values
 
 
 def _integers(
