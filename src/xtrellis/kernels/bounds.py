@@ -7,9 +7,10 @@ cheapest edge costs
 
     nu log sum_s exp(z_s) - max_s z_s >= (nu - 1) max_s z_s >= (nu - 1) z(U).
 
-Where none of the row's features has weights, the sum is that of the biases alone, and the cost of
-the cheapest edge is known. The ``t_f`` are 16-bit numbers that are rounded up and at least 1, so
-that a sum of 0 means that there are none.
+For ``nu = 1`` that says nothing, and the search does without. Where none of the row's features has
+weights, the sum is that of the biases alone, and the cost of the cheapest edge is known. The
+``t_f`` are 16-bit numbers that are rounded up and at least 1, so that a sum of 0 means that there
+are none.
 """
 
 import numpy as np

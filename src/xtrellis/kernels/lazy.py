@@ -231,7 +231,7 @@ def k_best(
             n_opened[i] = 0
             continue
         nearest, is_known = NO_COSINE, False  # bound of the cosine with any class
-        is_bounded = last_slice == 0  # if there is nothing to bound
+        is_bounded = last_slice == 0 or normalisation >= 1  # bounds would be zero
         for v in range(width):
             ahead[v] = 0.0
         while found < n_sought:
