@@ -107,6 +107,17 @@ def test_a_vertex_trained_in_parts_becomes_one_block(density):
     assert weights.n_nonzero == np.count_nonzero(matrix)
 
 
+def test_features_whose_weights_were_rounded_to_zero_are_left_out():
+    finished, matrix = blocks(0.5)
+    finished[0].values[:] = 0
+    groups = [np.arange(10), np.array([10, 11])]
+    weights = gather_blocks(finished, groups, 50, np.full(12, -1, np.float32))
+    matrix[:, :4] = 0
+    np.testing.assert_array_equal(weights.dense_columns(np.arange(12))[0], matrix)
+    assert weights.features.tolist() == np.flatnonzero(matrix.any(axis=1)).tolist()
+    assert (np.diff(weights.entry_starts) > 0).all()
+
+
 def test_blocks_of_estimators_stay_apart():
     finished, _ = blocks(0.5)
     estimators = finish_block(np.arange(4), np.arange(50), [1.0, 0.0, -1.0, 1.0], np.zeros(4))

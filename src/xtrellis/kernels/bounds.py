@@ -87,6 +87,6 @@ def least_costs(
         bound = normalisation * log_sum - z
         bound -= _LEAST + _ROUNDING * abs(z)
         bound = np.floor(bound * RESOLUTION)
-        bound = bound if bound < _MOST else _MOST
-        least[v] = bound if bound > 0 else 0.0
+        bound = bound if bound > 0 else 0.0
+        least[v] = bound if bound < _MOST else _MOST
     return True

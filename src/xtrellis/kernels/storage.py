@@ -76,7 +76,7 @@ def join_entries(
                 for p in range(entry_starts[at[b]], entry_starts[at[b] + 1]):
                     count += values[p] != 0
         is_full = count > full_above * width
-        if joined_columns.size:
+        if joined_columns.size and count:
             joined_features[n_features] = feature
             joined_counts[n_features] = width if is_full else count
             for j in range(width if is_full else 0):
@@ -93,7 +93,7 @@ def join_entries(
                         joined_values[k] = values[p]
                         k += 1
                 at[b] += 1
-        n_features += 1
+        n_features += count > 0  # weights that were rounded may all be zero
         e += width if is_full else count
 
 
