@@ -1,9 +1,10 @@
 """The learned weights, block by block: what training a vertex gives is what the model holds.
 
-A block is a run of edges and the features that have weights there. Its arrays follow
-those of the block before, so a file is its blocks one after the other, and reading one vertex
-touches that vertex's pages only. Nothing is joined: the weights of a feature in a block are a short
-list of columns and values, or one value per column where most are not zero.
+A block is a run of edges and the features that have weights there; a vertex that was trained in
+parts is one block all the same. Its arrays follow those of the block before, so a file is its
+blocks one after the other, and reading one vertex touches that vertex's pages only. No wide matrix
+is made: the weights of a feature in a block are a short list of columns and values, or one value
+per column where many are not zero.
 
 A directory, made when the weights are and not stored, lists for every feature the blocks that it
 has weights in.
