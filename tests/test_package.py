@@ -4,9 +4,11 @@ import ast
 import doctest
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,11 @@ HEAVY = ("numba", "sklearn", "scipy", "matplotlib", "pandas", "joblib")
 PUBLIC = [name for name in xtrellis.__all__ if name != "__version__"]
 FOLDERS = ("graph", "learning", "decoding", "selection", "model", "data", "evaluation", "plots")
 SOURCE = Path(xtrellis.__file__).parent
+OF_EXTRAS = {
+    *("cloudpickle", "dask", "distributed", "pandas"),  # dask
+    *("fastapi", "pydantic", "starlette", "uvicorn"),  # serve
+    *("matplotlib", "pyarrow"),  # plot, parquet
+}
 
 
 def test_import_loads_nothing_heavy():
@@ -28,6 +35,26 @@ def test_import_loads_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[] False"
+
+
+def test_only_declared_packages_are_imported():
+    """Those of the base installation, or of an extra: tests have more packages than users do."""
+    required = [each for each in requires("xtrellis") or [] if "extra ==" not in each]
+    names = {re.split(r"[^\w-]", each)[0].replace("-", "_") for each in required}
+    found = {
+        name.partition(".")[0]
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for name in (
+            [each.name for each in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module]
+            if isinstance(node, ast.ImportFrom) and node.level == 0
+            else []
+        )
+    }
+    base = {*names, "sklearn", "llvmlite", "xtrellis"}  # of scikit-learn, and of Numba
+    assert found - set(sys.stdlib_module_names) - base == OF_EXTRAS
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -120,22 +120,14 @@ def test_pictures_have_a_kind(tmp_path):
 class Full:
     """An estimator whose files fit only into some folders."""
 
-    def __init__(self, *folders, error=None):
+    def __init__(self, *folders):
         self.folders = folders
-        self.error = error or OSError(errno.ENOSPC, "No space left on device")
 
     def save(self, path):
         if path.parent not in self.folders:
             path.write_text("half a mod")
-            raise self.error
+            raise OSError(errno.ENOSPC, "No space left on device")
         return path.write_text("a model")
-
-
-def full_disk_error():
-    """What safetensors raises."""
-    from safetensors import SafetensorError
-
-    return SafetensorError("Error while serializing: I/O error: No space left (os error 28)")
 
 
 @pytest.fixture
@@ -150,12 +142,11 @@ def folders(tmp_path, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("error", [None, full_disk_error()], ids=["system", "safetensors"])
 @pytest.mark.parametrize("place", [1, 2])
-def test_a_model_goes_where_there_is_room(folders, place, error):
+def test_a_model_goes_where_there_is_room(folders, place):
     target = folders[0] / "model.xtrellis"
     with pytest.raises(ValueError) as caught:
-        save_model(Full(folders[place], error=error), target)
+        save_model(Full(folders[place]), target)
     reason, _, rescued = str(caught.value).partition("; the model is in ")
     assert reason == f"{target}: No space left on device"
     assert rescued.startswith(f"{folders[place]}/model-")

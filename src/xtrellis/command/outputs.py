@@ -114,11 +114,9 @@ def save_model(estimator: Any, path: Path) -> int:
     Training may have taken hours, and there may still be room next to the target, or in the
     temporary, home or working folder. The error says where the model is.
     """
-    from safetensors import SafetensorError
-
     try:
         return int(estimator.save(path))
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         reason = _reason(error)
         for folder in _other_folders(path):
             rescued = _save_in(estimator, folder, path)
@@ -142,8 +140,6 @@ def _other_folders(path: Path) -> Iterator[Path]:
 
 def _save_in(estimator: Any, folder: Path, like: Path) -> Path | None:
     """Write a model to a new file in a folder; None if that fails."""
-    from safetensors import SafetensorError
-
     new = None
     try:
         handle, name = tempfile.mkstemp(like.suffix or ".xtrellis", f"{like.stem}-", folder)
@@ -154,17 +150,14 @@ def _save_in(estimator: Any, folder: Path, like: Path) -> Path | None:
     except BaseException as error:
         if new is not None:
             new.unlink(missing_ok=True)
-        if isinstance(error, OSError | SafetensorError):
+        if isinstance(error, OSError):
             return None
         raise
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: OSError) -> str:
     """Why a file could not be written."""
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    number = re.search(r"os error (\d+)", str(error))  # as Rust's messages end
-    return os.strerror(int(number[1])) if number else str(error).partition("\n")[0]
+    return os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
 
 
 def size_in_words(n_bytes: int) -> str:
