@@ -31,7 +31,9 @@ from .rerank import (
 _NEVER = 1e300  # more than any cost
 _LONGEST = 1e60  # squared length of a row
 _HIGHEST = 2.0**46  # of a rounded cost: sixty of them add up without error
-_CHEAP = 8  # times as many vertices as each of them has edges: bounds cost as much as one more
+# Bounds take longer the more vertices there are, and opening one takes longer the more edges it
+# has. Where there are so many times as many vertices as edges of each, one more is opened first.
+_CHEAP = 8
 
 # ---------------------------------------------------------------------- costs of a vertex
 #
