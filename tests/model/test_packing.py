@@ -4,13 +4,14 @@ import json
 import math
 import subprocess
 import sys
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
+from typing_extensions import TypeAliasType
 
 from xtrellis.decoding import PathHinge, VertexSoftmax, get_loss
 from xtrellis.graph import PathAssignment, Trellis, given_assignment
@@ -164,6 +165,14 @@ def test_types():
     assert not is_of_type((1, 2, 3), tuple[int, int])
     assert is_of_type({"a": [1.0]}, dict[str, list[float]])
     assert not is_of_type({1: [1.0]}, dict[str, list[float]])
+
+
+def test_aliases_made_by_a_type_statement():
+    """NDArray is one since NumPy 2.5, from Python 3.12 on: no model file could be read there."""
+    scalar = TypeVar("scalar", bound=np.generic)
+    alias = TypeAliasType("alias", np.ndarray[Any, np.dtype[scalar]], type_params=(scalar,))
+    assert is_of_type(np.zeros(2, np.float32), alias[np.float32])
+    assert not is_of_type(np.zeros(2), alias[np.float32])
 
 
 def test_the_model_room_imports_nothing_above_it():

@@ -308,6 +308,8 @@ def is_of_type(value: Any, hint: Any) -> bool:
             is_of_type(key, arguments[0]) and is_of_type(item, arguments[1])
             for key, item in value.items()
         )
+    if hasattr(origin, "__value__"):  # an alias by a `type` statement, as NDArray is in NumPy 2.5
+        return is_of_type(value, origin.__value__[arguments])
     if origin is np.ndarray:
         return isinstance(value, np.ndarray) and _has_scalars(value, get_args(arguments[1])[0])
     if hint is float:
