@@ -55,6 +55,33 @@ def test_few_rows_are_held_out_in_turn(judged):
         np.testing.assert_array_equal(np.sort(sample), np.sort(own))
 
 
+def test_sets_know_that_the_model_is_trained_on_more_rows_than_those_judged():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 40, 3_000)
+    X = rng.normal(size=(40, 12))[y] + rng.normal(size=(3_000, 12))
+    clf, data, folds = fit_and_spy(X, y, calibration=0.3)
+    share = held_out.trained_share(data, folds)
+    assert share == pytest.approx(1 - np.mean([fold.held_out.mean() for fold in folds]))
+    assert 0.69 < share < 0.8
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(held_out, "trained_share", lambda *rest: 1.0)
+        before = fit_and_spy(X, y, calibration=0.3)[0].model_.conformal
+    for coverage in (0.5, 0.8, 0.9):
+        allowed = 1 - (1 - coverage) / np.sqrt(share)
+        assert clf.model_.conformal.threshold(coverage) == pytest.approx(
+            before.threshold(allowed), abs=0.05
+        )
+
+
+def test_weights_by_class_size_make_up_for_the_rows_held_out(judged):
+    _, data, folds = judged
+    weights = held_out_weights(data.y_encoded, folds[0].held_out, np.arange(len(data.y_encoded)))
+    assert np.ptp(weights) > 0
+    assert held_out.trained_share(data, folds) == 1
+    nothing = [folds[0]._replace(held_out=np.zeros_like(folds[0].held_out))]
+    assert held_out.trained_share(data, nothing) == 1
+
+
 def test_no_more_rows_are_held_out_than_needed(rows, monkeypatch):
     _, _, folds = fit_and_spy(*rows)
     n_judged = len(folds[0].sample.y_encoded)

@@ -27,6 +27,7 @@ from .graph.codebook import Code
 from .graph.trellis import Trellis
 from .judging import Judged, log_loss, ranks_of
 from .learning.pruning import find_threshold
+from .learning.rows import held_out_weights
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
 
@@ -293,13 +294,25 @@ def settled(
             model,
             loss=judged[0].model.loss,
             calibration=fitted,
-            conformal=sets_calibrated_on(judged, estimator.n_jobs),
+            conformal=sets_calibrated_on(judged, estimator.n_jobs, trained_share(data, folds)),
         )
         if (of_fold := judged[0].model.centroids) is not None:
             centroids = centroids_of(data.X, data.y_encoded, model.n_classes)
             model = replace(model, centroids=replace(centroids, strength=of_fold.strength))
     weights = stored(estimator, model.weights.above(threshold))
     return replace(model, weights=weights), loss, threshold
+
+
+def trained_share(data: LabelledRows, folds: Sequence[Fold]) -> float:
+    """Share of the rows that the weights of the folds were trained on.
+
+    It is 1 where held-out rows are weighted by what their classes had left: that makes up for it.
+    """
+    held_out = folds[0].held_out
+    weights = held_out_weights(data.y_encoded, held_out, np.flatnonzero(held_out))
+    if len(weights) == 0 or np.ptp(weights) > 0:
+        return 1.0
+    return float(1 - np.mean([fold.held_out.mean() for fold in folds]))
 
 
 def _with_loss(estimator: TrellisClassifier, judged: Sequence[Judged]) -> list[Judged]:
@@ -312,8 +325,13 @@ def _log_loss(judged: Sequence[Judged]) -> float:
     return float(np.average([log_loss(each) for each in judged], weights=weights))
 
 
-def sets_calibrated_on(judged: Sequence[Judged], n_jobs: int | None = None) -> Conformal | None:
-    """Which sets of classes contain the true class of these rows as often as asked."""
+def sets_calibrated_on(
+    judged: Sequence[Judged], n_jobs: int | None = None, trained_on: float = 1.0
+) -> Conformal | None:
+    """Which sets of classes contain the true class of these rows as often as asked.
+
+    The models judged were trained on a share of what the model to predict with is trained on.
+    """
     scores = [
         sets.scores_of_truth(
             each.model,
@@ -326,4 +344,4 @@ def sets_calibrated_on(judged: Sequence[Judged], n_jobs: int | None = None) -> C
         for each in judged
     ]
     of_rows, weights = (np.concatenate(parts) for parts in zip(*scores, strict=True))
-    return conformal_of(of_rows, weights)
+    return conformal_of(of_rows, weights, trained_on)

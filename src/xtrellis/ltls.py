@@ -114,7 +114,7 @@ class LTLSClassifier(TrellisPredictor):
             )
             probability_loss = calibration.Tempered(probability_loss.loss, temperature)
             judged = Judged(replace(model, calibration=probability_loss), outside)
-            sets = sets_calibrated_on([judged])
+            sets = sets_calibrated_on([judged], trained_on=1 - float(held_out.mean()))
         model, history = self._train(data, probability_loss, rng)
         return replace(model, conformal=sets, class_sizes=class_sizes(data)), history
 

@@ -66,6 +66,16 @@ def test_rows_count_by_their_weights():
     assert conformal_of(np.zeros(200), np.eye(1, 200)[0] * 1e6 + 1) is None
 
 
+@pytest.mark.parametrize("trained_on", [1.0, 0.9, 0.6])
+def test_weights_trained_on_fewer_rows_may_miss_more_often(trained_on):
+    scores = np.random.default_rng(0).normal(size=5_000)
+    found = conformal_of(scores, np.ones(5_000), trained_on)
+    for missed in (0.05, 0.1, 0.2, 0.5):
+        share_below = (scores < found.threshold(1 - missed)).mean()
+        assert share_below == pytest.approx(missed / np.sqrt(trained_on), abs=0.003)
+    assert (scores < found.threshold(0.01)).mean() == pytest.approx(0.99, abs=0.004)
+
+
 def test_equal_scores_are_all_covered():
     found = conformal_of(np.full(1_000, -1 / 3), np.ones(1_000))
     assert found.threshold(0.5) < -1 / 3

@@ -11,6 +11,12 @@ defined by the probability alone (Sadinle et al., 2019) are smallest if probabil
 down the list they are not, and ``log r`` keeps the sets of doubtful rows from growing to thousands
 of classes. Scores never rise with r, so a set is complete at the first class that misses the
 threshold.
+
+The model is trained on all rows in the end, and is then a little better than the weights that the
+held-out rows judged. Misses fall about with the square root of the number of rows: on splits of the
+training rows of clinc150, icd10cm, finnish_lemmas and mesh_terms, the exponent was 0.5 to 0.7 at
+coverages from 50 to 95 %. So weights trained on a share t of all rows may miss 1 / sqrt(t) times as
+often as the model is to.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ MOST_RANKS = 2048  # ranks that are told apart, so that calibration need not lis
 LEVELS = np.unique(np.concatenate([np.arange(50) / 1_000, np.arange(10, 201) / 200]))
 _FIRST, _FACTOR = 8, 4  # classes that are listed at first, and times more for rows that need more
 _AT_ONCE = 2**20  # classes of all rows together
+_HALF = 0.5  # of the rows: what a model gains by more than twice as many is not foretold
 _TOLERANCE = 1e-4  # of a score: costs are rounded
 
 
@@ -81,15 +88,24 @@ class Conformal:
         return float(np.interp(level, LEVELS, self.quantiles)) - _TOLERANCE
 
 
-def conformal_of(scores: Float64Array, sample_weight: npt.ArrayLike) -> Conformal | None:
-    """Quantiles of the scores of true classes; None if the rows are too few."""
+def conformal_of(
+    scores: Float64Array, sample_weight: npt.ArrayLike, trained_on: float = 1.0
+) -> Conformal | None:
+    """Quantiles of the scores of true classes; None if the rows are too few.
+
+    ``trained_on`` is the share of the model's training rows that the weights which gave these
+    scores were trained on.
+    """
     weights = np.asarray(sample_weight, np.float64)
     if len(scores) < ENOUGH:
         return None
     order = np.argsort(scores, kind="stable")
     scores, weights = scores[order], weights[order]
     shares = np.cumsum(weights) - weights
-    quantiles = np.interp(LEVELS, shares / shares[-1], scores).astype(np.float32)
+    # Up to one miss in two; above, the shares of misses draw together again, up to all rows.
+    half = 0.5 / np.sqrt(max(trained_on, _HALF))
+    levels = np.interp(LEVELS, [0, 0.5, 1], [0, half, 1])
+    quantiles = np.interp(levels, shares / shares[-1], scores).astype(np.float32)
     n_rows = int(weights.sum() ** 2 / (weights**2).sum())
     return Conformal(n_rows, quantiles) if n_rows >= ENOUGH else None
 
