@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from numbers import Integral, Real
 from typing import Any
 
@@ -188,3 +189,18 @@ def is_ragged(y: Any) -> bool:
     except ValueError:
         return True
     return False
+
+
+def what_it_must_be(message: str) -> str | None:
+    """What pydantic says that a value should be or have, in the words of our own errors.
+
+    >>> what_it_must_be("Input should be a valid integer, unable to parse string as an integer")
+    'must be an integer'
+    """
+    found = re.match(
+        r"(?:Input|List) should (be|have) (.*?)(, unable to parse.*| after validation.*)?$", message
+    )
+    if not found:
+        return None
+    what = found[2].replace("a valid integer", "an integer").replace("a valid", "a")
+    return f"must {found[1]} {what}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Any
 
@@ -37,6 +36,8 @@ class OneLineGroup(TyperGroup):
 
 def in_words(error: Any) -> str:
     """What is wrong: the option, what it must be, and what was given, where that is known."""
+    from .._checks import what_it_must_be  # it imports NumPy
+
     param, kind = getattr(error, "param", None), type(error).__name__
     if param is None and kind == "BadParameter":  # raised by us
         return str(error.message)
@@ -44,10 +45,8 @@ def in_words(error: Any) -> str:
         return _lower(error.format_message().replace("(Possible", "(possible"))
     message = str(error.message)
     name = max(param.opts, key=len)
-    must = re.match(r"Input should be (.*?)(, unable to parse.*)?$", message)
-    if must:
-        what = must[1].replace("a valid integer", "an integer").replace("a valid", "a")
-        return f"{name} must be {what}, got {error.__cause__.errors()[0]['input']!r}"
+    if must := what_it_must_be(message):
+        return f"{name} {must}, got {error.__cause__.errors()[0]['input']!r}"
     return f"{name}: {_lower(message.removeprefix('Value error, '))}"
 
 

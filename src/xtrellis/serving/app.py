@@ -22,6 +22,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from starlette.exceptions import HTTPException
 
 from .. import __version__
+from .._checks import what_it_must_be
 from .answers import answer
 from .guard import Guard
 from .metrics import Metrics
@@ -218,6 +219,9 @@ async def _refuse_invalid(request: Request, error: Exception) -> Response:
         return _refusal(400, f"the body is not JSON: {reason} at character {first['loc'][-1]}")
     where = ".".join(str(part) for part in first["loc"] if part != "body")
     message = str(first["msg"]).removeprefix("Value error, ")
+    own_words = {"extra_forbidden": "is not a field of requests", "missing": "is missing"}
+    if own := own_words.get(first["type"]) or what_it_must_be(message):
+        return _refusal(422, f"{where} {own}")
     return _refusal(422, f"{where}: {message}" if where else message)
 
 
