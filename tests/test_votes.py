@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from xtrellis import TrellisClassifier, TrellisEnsemble
 from xtrellis import votes as votes_module
-from xtrellis.votes import Votes, best_of_mean
+from xtrellis._arrays import canonical_csr
+from xtrellis.votes import Votes, best_of_mean, log_mean
 
 
 def random_votes(rng, n_classes, least, n_rows=60, n_best=5):
@@ -27,7 +29,11 @@ def full_table(votes, n_classes):
 
 def assert_best_are_those_of_a_full_sort(votes, n_classes, sizes):
     table = full_table(votes, n_classes)
-    order = np.argsort(-table, axis=1, kind="stable")
+    named = np.concatenate([vote.classes for vote in votes], axis=1)
+    order = np.empty(table.shape, int)
+    for i in range(len(table)):  # of equal classes, the first that is named, or else the first
+        by_name = np.array(list(dict.fromkeys([*named[i], *range(n_classes)])))
+        order[i] = by_name[np.argsort(-table[i, by_name], kind="stable")]
     for k in sizes:
         classes, means = best_of_mean(votes, n_classes, k)
         np.testing.assert_array_equal(classes, order[:, :k])
@@ -60,3 +66,34 @@ def test_rows_are_sorted_a_few_at_a_time(monkeypatch):
         monkeypatch.setattr(votes_module, "_TABLE", size)
         for found, expected in zip(best_of_mean(votes, 40, 12), whole, strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 7, 30])
+def test_equally_likely_classes_are_in_the_same_order_everywhere(n_classes):
+    """All weights are dropped, so that every class is as likely as any other."""
+    y = np.arange(4 * n_classes) % n_classes
+    member = TrellisClassifier(n_classes, C=1.0, prune_threshold=1e9, calibration=0.0, rerank=0.0)
+    model = TrellisEnsemble(member, 2, random_state=1).fit(np.eye(n_classes)[y], y)
+    X = np.eye(n_classes)
+    found = model.predict(X)
+    for k in (1, 5, 6, n_classes):
+        np.testing.assert_array_equal(model.predict_top_k(X, k)[0][:, 0], found)
+    classify = model.row_predictor()
+    np.testing.assert_array_equal([classify([i], [1.0]) for i in range(n_classes)], found)
+
+
+@pytest.mark.parametrize("settings", [{"decoding": "exponential"}, {}])
+@pytest.mark.parametrize("n_classes", [2, 9])
+def test_logarithms_are_finite_where_probabilities_vanish(n_classes, settings):
+    y = np.arange(4 * n_classes) % n_classes
+    member = TrellisClassifier(3, C=1.0, calibration=0.0, rerank=0.0, **settings)
+    model = TrellisEnsemble(member, 2, random_state=0).fit(np.eye(n_classes)[y], y)
+    X = 40 * np.eye(n_classes)
+    assert (model.predict_proba(X) == 0).any()
+    logs = model.predict_log_proba(X)
+    assert np.isfinite(logs).all()
+    assert np.isfinite(model.decision_function(X)).all()
+    near = 2 * np.eye(n_classes)
+    rows = canonical_csr(near.astype(np.float32))
+    expected = log_mean([each.model_ for each in model.estimators_], rows)
+    np.testing.assert_allclose(model.predict_log_proba(near), expected, rtol=1e-6)
