@@ -6,7 +6,7 @@ import pytest
 from xtrellis import TrellisClassifier, TrellisEnsemble
 from xtrellis import votes as votes_module
 from xtrellis._arrays import canonical_csr
-from xtrellis.votes import Votes, best_of_mean, log_mean
+from xtrellis.votes import Votes, best_of_mean, log_mean, votes_of
 
 
 def random_votes(rng, n_classes, least, n_rows=60, n_best=5):
@@ -74,6 +74,20 @@ def test_what_all_trellises_name_first_is_the_best_even_if_others_are_as_likely(
     names = [[4, 1, 2, 3, 0]], [[4, 7, 6, 5, 3]]
     votes = [Votes(np.array(each), np.full((1, 5), 0.125), np.array([0.125])) for each in names]
     assert best_of_mean(votes, 8, k)[0][0].tolist() == [4, 1, 2, 3, 0, 7, 6, 5][:k]
+
+
+@pytest.mark.parametrize("n_classes", [11, 27])
+def test_rounding_puts_no_class_before_those_that_are_named(n_classes):
+    """A row whose classes are all equally likely, up to rounding."""
+
+    class Uniform:
+        def top_k(self, rows, k):
+            return np.arange(k, 0, -1)[np.newaxis], np.full((1, k), np.log(1 / n_classes))
+
+    model = Uniform()
+    model.n_classes = n_classes
+    votes = votes_of(model, None)
+    assert best_of_mean([votes], n_classes, 10)[0][0].tolist() == [5, 4, 3, 2, 1, 0, 6, 7, 8, 9]
 
 
 @pytest.mark.parametrize("settings", [{"decoding": "exponential"}, {}])

@@ -16,6 +16,7 @@ from .decoding.confidence import N_BEST
 from .prediction import TrellisModel
 
 _NONE = -1.0  # the sum of what is no candidate: less than any probability
+_ROUNDING = 1e-9  # relative error of what is left to a class
 _TABLE = 2**15  # candidates that are sorted at a time: as many as caches hold
 
 
@@ -33,7 +34,9 @@ def votes_of(model: TrellisModel, rows: Any) -> Votes:
     classes, log_p = model.top_k(rows, n_best)
     probabilities = np.exp(log_p)
     left = np.maximum(1 - probabilities.sum(axis=1), 0)
-    return Votes(classes, probabilities, left / max(model.n_classes - n_best, 1))
+    others, last = left / max(model.n_classes - n_best, 1), probabilities[:, -1]
+    above = (others > last) & (others < last * (1 + _ROUNDING))  # where all are equally likely
+    return Votes(classes, probabilities, np.where(above, last, others))
 
 
 def log_mean(models: Sequence[TrellisModel], rows: Any) -> Float64Array:
