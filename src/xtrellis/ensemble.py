@@ -35,7 +35,7 @@ from .classifier import TrellisClassifier
 from .learning.checkpoint import emptying_later, in_subfolder
 from .prediction import TrellisModel
 from .selection.default_width import FEW_CLASSES, default_slice_width
-from .votes import Votes, best_of_mean, votes_of
+from .votes import Votes, best_of_mean, log_mean, votes_of
 
 _ROWS = 4096  # that are predicted together
 
@@ -173,7 +173,7 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     def predict(
         self, X: Any, *, min_probability: float | None = None, otherwise: Any = None
     ) -> npt.NDArray[Any]:
-        """Class of the largest mean probability of each row; of equal ones, the first.
+        """Class of the largest mean probability of each row.
 
         If ``min_probability`` is given, rows without a class of at least this probability get
         ``otherwise`` instead.
@@ -234,7 +234,24 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
     def predict_proba(self, X: Any) -> Float64Array:
         """Mean probabilities of all K classes, (n_samples, n_classes)."""
         now, rows = self._checked_rows(X)
-        table = empty_table(rows.shape[0], len(now.classes_))
+        return now._mean(now._models(), rows)
+
+    def predict_log_proba(self, X: Any) -> Float64Array:
+        """Logarithms of the mean probabilities of all K classes."""
+        now, rows = self._checked_rows(X)
+        models = now._models()
+        table = now._mean(models, rows)
+        vanished = np.flatnonzero((table == 0).any(axis=1))
+        with np.errstate(divide="ignore"):
+            np.log(table, out=table)
+        for start in range(0, len(vanished), _ROWS):
+            part = vanished[start : start + _ROWS]
+            table[part] = log_mean(models, canonical_csr(rows[part]))
+        return table
+
+    def _mean(self, models: Sequence[TrellisModel], rows: Any) -> Float64Array:
+        """Mean probabilities of all classes for checked rows."""
+        table = empty_table(rows.shape[0], models[0].n_classes)
 
         def fill(votes: list[Votes], part: slice) -> None:
             table[part] = np.sum([vote.others for vote in votes], axis=0)[:, np.newaxis]
@@ -244,14 +261,8 @@ class TrellisEnsemble(DefaultEstimatorMixin, RowClassifier):
                 np.put_along_axis(table[part], vote.classes, own, axis=1)
             table[part] /= len(votes)
 
-        now._by_parts(now._models(), rows, fill)
+        self._by_parts(models, rows, fill)
         return table
-
-    def predict_log_proba(self, X: Any) -> Float64Array:
-        """Logarithms of the mean probabilities of all K classes."""
-        table = self.predict_proba(X)
-        with np.errstate(divide="ignore"):
-            return np.log(table, out=table)
 
     def decision_function(self, X: Any) -> Float64Array:
         """Logarithms of the mean probabilities; of two classes, the log-odds of the second."""

@@ -16,6 +16,7 @@ from .decoding.confidence import N_BEST
 from .prediction import TrellisModel
 
 _NONE = -1.0  # the sum of what is no candidate: less than any probability
+_ROUNDING = 1e-9  # relative error of what is left to a class
 _TABLE = 2**15  # candidates that are sorted at a time: as many as caches hold
 
 
@@ -33,11 +34,34 @@ def votes_of(model: TrellisModel, rows: Any) -> Votes:
     classes, log_p = model.top_k(rows, n_best)
     probabilities = np.exp(log_p)
     left = np.maximum(1 - probabilities.sum(axis=1), 0)
-    return Votes(classes, probabilities, left / max(model.n_classes - n_best, 1))
+    others, last = left / max(model.n_classes - n_best, 1), probabilities[:, -1]
+    above = (others > last) & (others < last * (1 + _ROUNDING))  # where all are equally likely
+    return Votes(classes, probabilities, np.where(above, last, others))
+
+
+def log_mean(models: Sequence[TrellisModel], rows: Any) -> Float64Array:
+    """Logarithms of the mean probabilities of all classes, finite however small these are."""
+    n_classes = models[0].n_classes
+    n_best = min(N_BEST, n_classes)
+    total = np.full((rows.shape[0], n_classes), -np.inf)
+    for model in models:
+        classes, log_p = model.top_k(rows, n_best)
+        own = model.log_probabilities(rows)
+        if n_classes > n_best:
+            np.put_along_axis(own, classes, -np.inf, axis=1)
+            others = np.logaddexp.reduce(own, axis=1) - np.log(n_classes - n_best)
+            own[:] = others[:, np.newaxis]
+        np.put_along_axis(own, classes, log_p, axis=1)
+        np.logaddexp(total, own, out=total)
+    total -= np.log(len(models))
+    return total
 
 
 def best_of_mean(votes: Sequence[Votes], n_classes: int, k: int) -> tuple[IntArray, Float64Array]:
-    """The k classes of the largest mean probability, the first of equal ones first."""
+    """The k classes of the largest mean probability; of equal ones, that named first.
+
+    So a class that all trellises name first is the best, even if others are equally likely.
+    """
     named = np.concatenate([vote.classes for vote in votes], axis=1)
     total = np.zeros(named.shape)
     for vote in votes:
@@ -45,8 +69,9 @@ def best_of_mean(votes: Sequence[Votes], n_classes: int, k: int) -> tuple[IntArr
         own = (matches * vote.probabilities[:, np.newaxis]).sum(axis=2)
         total += np.where(matches.any(axis=2), own, vote.others[:, np.newaxis])
     order = np.argsort(named, axis=1, kind="stable")  # so that equal classes are neighbours
-    named, total = (np.take_along_axis(each, order, axis=1) for each in (named, total))
-    total[:, 1:][named[:, 1:] == named[:, :-1]] = _NONE
+    ordered = np.take_along_axis(named, order, axis=1)
+    rows, places = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
+    total[rows, order[rows, places + 1]] = _NONE
     if k > votes[0].classes.shape[1]:
         others = np.sum([vote.others for vote in votes], axis=0)
         found, sums = _best_with_others(named, total, others, n_classes, k)
@@ -76,11 +101,10 @@ def _best_with_others(
     for start in range(0, n_rows, n_together):
         part = slice(start, start + n_together)
         names, own = named[part], total[part]
-        early = names < len(first)  # these are candidates already
         table = np.repeat(others[part, np.newaxis], len(first), axis=1)
-        rows, places = np.nonzero(early & (own != _NONE))
-        table[rows, names[rows, places]] = own[rows, places]
-        classes = np.concatenate([np.broadcast_to(first, table.shape), names], axis=1)
-        scores = np.concatenate([table, np.where(early, _NONE, own)], axis=1)
+        rows, places = np.nonzero(names < len(first))
+        table[rows, names[rows, places]] = _NONE  # these are candidates already
+        classes = np.concatenate([names, np.broadcast_to(first, table.shape)], axis=1)
+        scores = np.concatenate([own, table], axis=1)
         found[part], sums[part] = _best(classes, scores, k)
     return found, sums

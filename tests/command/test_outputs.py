@@ -105,6 +105,9 @@ def test_places_that_cannot_be_written(rows, tmp_path):
         check_output(tmp_path / "no folder" / "model")
     with pytest.raises(IsADirectoryError, match="this is a folder; name a file"):
         check_output(tmp_path)
+    with pytest.raises(OSError, match="this name is too long"):
+        check_output(tmp_path / ("a" * 256))
+    check_output(tmp_path / ("a" * 255))
 
 
 def test_pictures_have_a_kind(tmp_path):
@@ -154,6 +157,12 @@ def test_a_model_goes_where_there_is_room(folders, place):
     assert [path.read_text() for path in folders[place].iterdir()] == ["a model"]
     others = [path for folder in folders if folder != folders[place] for path in folder.iterdir()]
     assert others in ([], [target]), "no half-written file is left by us"
+
+
+def test_a_long_name_is_shortened_where_there_is_room(folders):
+    with pytest.raises(ValueError, match="; the model is in "):
+        save_model(Full(folders[1]), folders[0] / ("a" * 200 + "." + "b" * 50))
+    assert [path.read_text() for path in folders[1].iterdir()] == ["a model"]
 
 
 def test_no_room_anywhere(folders):

@@ -186,6 +186,19 @@ def test_huge_graphs(n_classes, width):
     np.testing.assert_allclose(losses[:, -1], totals)
 
 
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("size", [1e3, 5e12, 1e30, 3e38])
+def test_probabilities_of_huge_margins_are_numbers(size, code):
+    """Of the exponential loss, whose costs are far larger than the margins."""
+    trellis = Trellis(7, 3)
+    signs = np.random.default_rng(0).choice([-1, 1], (20, trellis.n_edges))
+    f = (size * signs).astype(np.float32)
+    every = np.arange(7)[np.newaxis]
+    found = path_log_probabilities(trellis, f, every, decoding_loss("exponential", code))
+    assert not np.isnan(found).any()
+    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1)
+
+
 def test_huge_margins_decode_to_finite_losses():
     trellis = Trellis(100, 5)
     f = np.full((1, trellis.n_edges), -1e4, dtype=np.float32)

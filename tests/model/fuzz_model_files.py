@@ -95,6 +95,8 @@ def models():
         "exact": TrellisClassifier(5, weight_bits=32, prune_threshold=0.0, random_state=0),
         "hinge": TrellisClassifier(5, decoding="squared_hinge", random_state=0),
         "cubed": TrellisClassifier(5, decoding="cubed_hinge", random_state=0),
+        "re-ranked": TrellisClassifier(4, rerank=2.0, random_state=0),
+        "room": TrellisClassifier(4, max_classes=20, rerank=2.0, random_state=0),
         "sklearn": TrellisClassifier(4, learner=LogisticRegression(), random_state=0),
         "ltls": LTLSClassifier(random_state=0),
         "ensemble": TrellisEnsemble(TrellisClassifier(4), 2, random_state=0),

@@ -52,6 +52,34 @@ def test_new_files_have_the_usual_permissions(tmp_path):
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
 
 
+def test_the_umask_is_never_touched(tmp_path, monkeypatch):
+    """It is the process's: two threads that change and restore it may leave it changed."""
+    monkeypatch.setattr(os, "umask", None)
+    with replacing(tmp_path / "new") as beside:
+        beside.write_text("new")
+    assert (tmp_path / "new").read_text() == "new"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o444, 0o660])
+def test_a_file_in_the_making_is_no_more_open_than_its_target(tmp_path, mode):
+    target = tmp_path / "target"
+    target.write_text("old")
+    target.chmod(mode)
+    with replacing(target) as beside:
+        assert beside.stat().st_mode & 0o777 & ~(mode | 0o600) == 0
+        beside.write_text("new")
+    assert target.stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize("name", ["a" * 255, "\u00e9" * 127, "b" * 100 + "." + "c" * 154])
+def test_names_may_be_as_long_as_the_system_allows(tmp_path, name):
+    for text in ("old", "new"):
+        with replacing(tmp_path / name) as beside:
+            beside.write_text(text)
+        assert (tmp_path / name).read_text() == text
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_full_disk_leaves_the_old_file_and_nothing_else(full_disk):
     target = full_disk / "target"
     target.write_text("old")

@@ -17,6 +17,7 @@ from .errors import note
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps", "pgf", "svgz")
+_LONGEST = 20  # characters of a name that a model saved elsewhere keeps
 _BREAKS_LINES = re.compile(r"[\t\n\r]")
 
 
@@ -25,6 +26,11 @@ _BREAKS_LINES = re.compile(r"[\t\n\r]")
 
 def check_output(path: Path, *inputs: Path | None) -> None:
     """Raise an error if a file cannot be written, or is one of the inputs."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise OSError(error.errno, "this name is too long", str(path)) from None
     _check_apart(_status(path), f"{path}: this", inputs)
     folder = path.resolve().parent
     if not folder.is_dir():
@@ -142,7 +148,8 @@ def _save_in(estimator: Any, folder: Path, like: Path) -> Path | None:
     """Write a model to a new file in a folder; None if that fails."""
     new = None
     try:
-        handle, name = tempfile.mkstemp(like.suffix or ".xtrellis", f"{like.stem}-", folder)
+        suffix = like.suffix if 0 < len(like.suffix) <= _LONGEST else ".xtrellis"
+        handle, name = tempfile.mkstemp(suffix, f"{like.stem[:_LONGEST]}-", folder)
         os.close(handle)
         new = Path(name)
         estimator.save(new)

@@ -33,8 +33,9 @@ from .vertex_losses import LocalLoss, PathHinge, VertexSoftmax
 
 Function = Callable[[FloatArray], FloatArray]
 
-# exp() of more than this would leave no room to add up a path in float32 or float64.
-_EXP_LIMIT = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 680.0}
+# exp() of more than this would leave no room to add up a path in float32 or float64; in float64 not
+# even if it is continued as far as the largest margins of float32.
+_EXP_LIMIT = {np.dtype(np.float32): 60.0, np.dtype(np.float64): 600.0}
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeGuard
 
+_LONGEST, _LONGEST_SUFFIX = 40, 10  # characters of a name that the new file beside it keeps
 UNFINISHED: set[Path] = set()  # for whoever must end the process at once
 
 
@@ -34,22 +35,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             yield Path(path)
         return
     target = Path(os.path.realpath(path))
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.name}.", suffix=f".part{target.suffix}", dir=target.parent
-        )
+        beside = _new_file_beside(target)
     except OSError as error:  # that names a file which nobody asked for
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
-    os.close(handle)
-    beside = Path(name)
     UNFINISHED.add(beside)
     try:
-        with _naming(path, instead_of=name):
+        with _naming(path, instead_of=str(beside)):
             yield beside
             with open(beside, "rb+") as file:
                 os.fsync(file.fileno())
-            beside.chmod(mode)
+            if target.exists():
+                beside.chmod(target.stat().st_mode & 0o777)
             beside.replace(target)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -106,8 +103,19 @@ def write_elsewhere(
     return None
 
 
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+def _new_file_beside(target: Path) -> Path:
+    """A new, empty file in the folder of the target, of a name that is no longer than allowed.
+
+    It has the permissions of new files, and none that the target lacks. To leave the umask to the
+    system, rather than to ask for it, is the only way that is safe while other threads save, too.
+    """
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
+    suffix = target.suffix if len(target.suffix) <= _LONGEST_SUFFIX else ""
+    while True:
+        middle = os.urandom(4).hex()
+        new = target.parent / f".{target.name[:_LONGEST]}.{middle}.part{suffix}"
+        try:
+            os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode | 0o600))
+        except FileExistsError:
+            continue
+        return new
