@@ -61,9 +61,10 @@ def assign_paths(
     trellis: Trellis,
     data: LabelledRows,
     rng: np.random.RandomState,
-    order: Order = "by_rarity",
+    order: Order = "plain",
+    known: dict[Order, Float32Array] | None = None,
 ) -> PathAssignment:
-    """Assignment of classes to paths, as the parameter says."""
+    """Assignment of classes to paths, as the parameter says; ``known`` are class vectors."""
     n_classes = len(data.classes)
     if not isinstance(estimator.assignment, str):
         return given_assignment(trellis, estimator.assignment, n_classes)
@@ -71,7 +72,7 @@ def assign_paths(
         return random_assignment(trellis, rng, n_classes)
     path_order: Any = "depth_first" if estimator.training == "local" else "exit_first"
     return similarity_assignment(
-        trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order, n_classes
+        trellis, data.X, data.y_encoded, path_order, rng, estimator.n_jobs, order, n_classes, known
     )
 
 
@@ -107,6 +108,7 @@ class Engine:
     sample: LabelledRows  # some of the held-out rows
     seed: int
     assignments: dict[Any, PathAssignment] = field(default_factory=dict)  # those made so far
+    class_vectors: dict[Any, Float32Array] = field(default_factory=dict)  # of the rows not held out
 
     @property
     def chooses(self) -> bool:
@@ -150,7 +152,9 @@ class Engine:
             # Rows held out must not influence which classes are neighbours of theirs, either.
             inside = self.data[~self.held_out]
             rng = np.random.RandomState(self.seed)
-            self.assignments[order] = assign_paths(self.estimator, self.trellis, inside, rng, order)
+            self.assignments[order] = assign_paths(
+                self.estimator, self.trellis, inside, rng, order, self.class_vectors
+            )
         return self.assignments[order]
 
     def with_trellis(self, trellis: Trellis) -> Engine:
@@ -206,6 +210,7 @@ class Engine:
             trellis=trellis,
             sample=rows[np.flatnonzero(held_out)],
             assignments={},
+            class_vectors={},
         )
 
     def rows(

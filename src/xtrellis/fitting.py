@@ -327,7 +327,7 @@ def _more_folds(
         held_out = hold_out_rows(data.y_encoded, share, rng, may_hold_out)
         if not held_out.any():
             return
-        fold = replace(engine, held_out=held_out, assignments={})
+        fold = replace(engine, held_out=held_out, assignments={}, class_vectors={})
         assignment = choice.assignment
         if not fold.is_one_vs_rest:  # where the rows of a class decide which are its neighbours
             order = engine.orders[0] if choice.selection is None else choice.selection.order

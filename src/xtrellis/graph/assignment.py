@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import IntArray
+from .._arrays import Float32Array, IntArray
 from .._threads import single_threaded_blas
 from .similarity import Order, class_order, class_vectors
 from .trellis import Trellis
@@ -141,8 +141,9 @@ def similarity_assignment(
     path_order: PathOrder = "depth_first",
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
-    order: Order = "by_rarity",
+    order: Order = "plain",
     n_classes: int | None = None,
+    known: dict[Order, Float32Array] | None = None,
 ) -> PathAssignment:
     """Assignment that puts classes with similar features on neighbouring paths.
 
@@ -168,11 +169,14 @@ def similarity_assignment(
         Seed of the SVD and of k-means.
     n_jobs : int or None
         Threads; the result does not depend on it.
-    order : {"by_rarity", "plain"}, default="by_rarity"
+    order : {"plain", "by_rarity"}, default="plain"
         Whether features of few classes weigh more.
     n_classes : int or None
         Number of classes, if there are more paths: free ones are then spread evenly, so that there
         is room beside all classes.
+    known : dict or None
+        Reduced class vectors of earlier calls with the same rows and seed, by order. Those of this
+        call are added: another graph needs no others.
 
     Examples
     --------
@@ -195,15 +199,19 @@ def similarity_assignment(
     n_classes = trellis.n_classes if n_classes is None else n_classes
     taken = np.arange(n_classes) * trellis.n_classes // n_classes
     paths, shared = paths[taken], shared[taken]
+    own_rng = np.random.RandomState(rng.randint(2**31))  # k-means is the same if vectors are known
+    known = {} if known is None else known
     with single_threaded_blas():  # bit for bit the same with any number of threads
-        vectors = class_vectors(X, y, n_classes, rng, n_jobs, order)
-        known = vectors.any(axis=1)
-        members = np.flatnonzero(known)
+        if order not in known:
+            known[order] = class_vectors(X, y, n_classes, own_rng, n_jobs, order)
+        vectors = known[order]
+        has_rows = vectors.any(axis=1)
+        members = np.flatnonzero(has_rows)
         # Parting by the second slice, too, gains where there are more; nothing for independent.
         depth = min(2, trellis.n_slices - 1) if path_order == "depth_first" else 0
         found = class_order(members, vectors, shared[: len(members)], depth, rng, n_jobs)
     path_of_class = np.empty(n_classes, dtype=np.int64)
-    path_of_class[np.concatenate([found, np.flatnonzero(~known)])] = paths
+    path_of_class[np.concatenate([found, np.flatnonzero(~has_rows)])] = paths
     return given_assignment(trellis, path_of_class, n_classes)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .._arrays import Float32Array, IntArray, class_sums, occurring_columns
 from .._threads import in_threads
 
-Order = Literal["by_rarity", "plain"]
+Order = Literal["plain", "by_rarity"]
 
 MAX_LINKAGE = 4_000  # classes: the largest table of distances ever made holds 64 MB
 _MAX_TABLE = 2**25  # classes times clusters: the largest table of k-means holds 128 MB
@@ -37,12 +37,12 @@ def class_vectors(
     n_classes: int,
     rng: np.random.RandomState,
     n_jobs: int | None = None,
-    order: Order = "by_rarity",
+    order: Order = "plain",
 ) -> Float32Array:
     """Reduced class vectors of unit length; a class without rows, or with only zeros, is zero.
 
-    ``"by_rarity"`` multiplies a feature by ``log(1 + K / classes that have it)``: classes are alike
-    that share rare features. ``"plain"`` takes the features as they are.
+    ``"plain"`` takes the features as they are. ``"by_rarity"`` multiplies a feature by
+    ``log(1 + K / classes that have it)``: classes are alike that share rare features.
     """
     from scipy import sparse
     from sklearn.preprocessing import normalize

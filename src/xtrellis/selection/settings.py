@@ -17,7 +17,7 @@ import numpy as np
 from ..graph.similarity import Order
 
 FIRST_C, HIGHER, LOWER = 1.0, (3.0, 10.0, 30.0), (0.3,)  # the orders are compared at the first
-ORDERS: tuple[Order, ...] = ("by_rarity", "plain")
+ORDERS: tuple[Order, ...] = ("plain", "by_rarity")
 WIDER = (2, 4)  # times the default width
 CLOSE, FAIR = 0.01, 0.05  # above the least log loss: settings within are as good, or nearly
 STEP = 0.005  # of the log loss: C goes up further only if the last step gained so much
