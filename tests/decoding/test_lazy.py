@@ -162,13 +162,15 @@ def test_few_vertices_are_opened():
     assert model.opened(canonical_csr(X)).mean() < 6  # of 61
 
 
-def test_bounds_keep_vertices_closed_without_changing_an_answer():
+@pytest.mark.parametrize("loss", [None, LOSSES[2]], ids=["fitted", "plain"])
+def test_bounds_keep_vertices_closed_without_changing_an_answer(loss):
     """A feature of value -1e-9 that no vertex knows makes a row one without bounds."""
     from samples import topics
 
     X, y = topics(n_classes=900, n_rows=4000)
     X = sparse.hstack([X, np.zeros((len(y), 1))], format="csr")
     model = TrellisClassifier(random_state=0, C=1.0, slice_width=30).fit(X, y).model_
+    model = model if loss is None else replace(model, loss=loss)
     unbounded = sparse.hstack([X[:, :-1], np.full((len(y), 1), -1e-9)], format="csr")
     with_bounds, without = (model.search(canonical_csr(each), 5) for each in (X, unbounded))
     for found, wanted in zip(with_bounds[:3], without[:3], strict=True):

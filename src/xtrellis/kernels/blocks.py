@@ -17,6 +17,7 @@ SPAN_BITS = 17  # of a span, for the number of entries: at most 2^16
 _COUNT = 2**SPAN_BITS - 1  # the bits of that number
 TOP_BITS = 32  # of a word of the directory, for the number of a block; above them is its top
 BLOCK_MASK = 2**TOP_BITS - 1
+GAP_BITS = 16  # of a top, for the largest weight; above them is how far it is above the mean
 FEATURE, LOW, HIGH, FIRST_SPAN, SLOT_WORDS = 0, 1, 2, 3, 4  # words of a slot of the directory
 
 

@@ -233,7 +233,7 @@ def k_best(
             n_opened[i] = 0
             continue
         nearest, is_known = NO_COSINE, False  # bound of the cosine with any class
-        is_bounded = last_slice == 0 or normalisation >= 1  # bounds would be zero
+        is_bounded = last_slice == 0 or (normalisation >= 1 and power != 0)  # bounds would be zero
         for v in range(width):
             ahead[v] = 0.0
         while found < n_sought:

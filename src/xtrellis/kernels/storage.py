@@ -7,9 +7,19 @@ them is not zero; else as a list of columns and values.
 import numpy as np
 
 from ._jit import kernel
-from .blocks import FIRST_SPAN, HIGH, LOW, SLOT_WORDS, SPAN_BITS, TOP_BITS, hash_feature
+from .blocks import (
+    FIRST_SPAN,
+    GAP_BITS,
+    HIGH,
+    LOW,
+    SLOT_WORDS,
+    SPAN_BITS,
+    TOP_BITS,
+    hash_feature,
+)
 
 MOST = 65535  # the code of the largest weight
+MOST_GAP = 32767  # that of the largest gap
 
 
 @kernel
@@ -172,8 +182,10 @@ def fill_directory(
     first,
     feature_starts,
     entry_starts,
+    column_starts,
     values,
     top_unit,
+    gap_unit,
     slots,
     homes,
     table,
@@ -182,13 +194,15 @@ def fill_directory(
     """List the blocks of every feature, in order, and its largest weight in each.
 
     The list of feature r starts at ``first[r]``, or its line of the table does if ``in_table[r]``.
-    Largest weights are in multiples of ``top_unit``, rounded up, and at least 1.
+    Largest weights are in multiples of ``top_unit``, rounded up, and at least 1; and so is how far
+    they are above the mean of the block, in multiples of ``gap_unit``.
     """
     for r in range(seen.size):
         slot = seen[r] * SLOT_WORDS
         slots[slot + LOW] = first[r]
         slots[slot + HIGH] = -1 if in_table[r] else first[r]
     for block in range(feature_starts.size - 1):
+        width = column_starts[block + 1] - column_starts[block]
         for p in range(feature_starts[block], feature_starts[block + 1]):
             rank = ranks[p]
             slot = seen[rank] * SLOT_WORDS
@@ -196,11 +210,16 @@ def fill_directory(
             if block == 0:
                 slots[slot + FIRST_SPAN] = span
                 continue
-            top = np.float32(0)
+            top, total = np.float32(0), 0.0
             for e in range(entry_starts[p], entry_starts[p + 1]):
                 top = values[e] if values[e] > top else top
+                total += np.float64(values[e])
             code = np.int64(np.ceil(top / top_unit)) if top > 0 else np.int64(1)
             code = code if code < MOST else np.int64(MOST)
+            above = np.float64(top) - total / width
+            gap = np.int64(np.ceil(above / gap_unit)) if above > 0 else np.int64(1)
+            gap = gap if gap < MOST_GAP else np.int64(MOST_GAP)
+            code += gap << GAP_BITS
             if in_table[rank]:
                 table[first[rank] + block] = span
                 table_tops[first[rank] + block] = code

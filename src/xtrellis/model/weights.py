@@ -52,13 +52,14 @@ class WeightArrays(NamedTuple):
         in ``homes`` starts and stops, and its span in block 0 (``kernels.blocks`` says what a span
         is). The list has pairs of a block and the span there. A feature that is in many blocks has
         a line of the table instead, with its span in each block, and its list stops at -1.
-    table_tops : ndarray of uint16
+    table_tops : ndarray of uint32
         Beside the table: the largest weight that a feature has in each block, or 1 if that is
-        less, in multiples of ``top_unit``; 0 where it has none. In ``homes`` it is part of the
-        number of the block, above its lower 32 bits. For ``kernels.bounds``.
-    top_biases : ndarray of float32, shape (n_blocks,)
-        The largest bias of each block.
-    top_unit, largest : float
+        less, in multiples of ``top_unit``, in the lower 16 bits; above them, how far that is above
+        the feature's mean weight, in multiples of ``gap_unit``; 0 where it has none. In ``homes``
+        it is part of the number of the block, above its lower 32 bits. For ``kernels.bounds``.
+    top_biases, bias_gaps : ndarray of float32, shape (n_blocks,)
+        The largest bias of each block, and how far it is above the mean.
+    top_unit, gap_unit, largest : float
         ``largest`` is a number that no weight or bias is above, in size.
     """
 
@@ -72,9 +73,11 @@ class WeightArrays(NamedTuple):
     slots: IntArray
     homes: IntArray
     table: IntArray
-    table_tops: npt.NDArray[np.uint16]
+    table_tops: npt.NDArray[np.uint32]
     top_biases: Float32Array
+    bias_gaps: Float32Array
     top_unit: float
+    gap_unit: float
     largest: float
 
 
@@ -143,7 +146,7 @@ class EdgeWeights:
     @property
     def nbytes(self) -> int:
         """Memory of all arrays, the directory included."""
-        arrays = (*self.arrays[:-2], self.feature_starts, self.features)
+        arrays = (*self.arrays[:-3], self.feature_starts, self.features)
         return sum(array.nbytes for array in arrays)
 
     @cached_property
@@ -162,9 +165,9 @@ class EdgeWeights:
         first = np.where(in_table, n_blocks * (np.cumsum(in_table) - 1), np.cumsum(listed) - listed)
         homes = np.empty(2 * listed.sum(), np.int64)
         table = np.zeros(n_blocks * np.count_nonzero(in_table), np.int64)
-        table_tops = np.zeros(len(table), np.uint16)
+        table_tops = np.zeros(len(table), np.uint32)
         largest = max(_largest(self.values), _largest(self.bias), _TINY)
-        top_unit = largest / storage.MOST
+        top_unit, gap_unit = largest / storage.MOST, 2 * largest / storage.MOST_GAP
         storage.fill_directory(
             ranks,
             seen,
@@ -172,13 +175,19 @@ class EdgeWeights:
             first,
             self.feature_starts,
             self.entry_starts,
+            self.column_starts,
             self.values,
             top_unit,
+            gap_unit,
             slots.ravel(),
             homes,
             table,
             table_tops,
         )
+        top_biases = np.maximum.reduceat(self.bias, self.column_starts[:-1])
+        means = np.add.reduceat(self.bias.astype(np.float64), self.column_starts[:-1])
+        means /= np.diff(self.column_starts)
+        bias_gaps = np.nextafter((top_biases - means).astype(np.float32), np.float32(np.inf))
         return WeightArrays(
             self.vertex_starts,
             self.column_starts,
@@ -191,8 +200,10 @@ class EdgeWeights:
             homes,
             table,
             table_tops,
-            np.maximum.reduceat(self.bias, self.column_starts[:-1]),
+            top_biases,
+            bias_gaps,
             top_unit,
+            gap_unit,
             largest,
         )
 
