@@ -151,10 +151,10 @@ class TextFeatures:
         from ..kernels.terms import weigh_terms
 
         if self._rarity is None:  # set in one step: another thread may look at it meanwhile
-            ratios = np.ones(0)
-            if self.frequencies is not None:
-                ratios = (1 + self.n_texts) / (1 + self.frequencies)
-            self._rarity = (1 + np.log(ratios)).astype(np.float32)
+            found = self.frequencies
+            self._rarity = (
+                np.empty(0, np.float32) if found is None else _rarity(found, self.n_texts)
+            )
         weigh_terms(counts.indptr, counts.indices, counts.data, self._rarity)
 
     def _matrix(self, counts: TermCounts) -> Any:
@@ -247,6 +247,14 @@ class TextFeatures:
             features.frequencies = np.zeros(features.n_columns, np.int64)
             features.frequencies[occurring] = counts
         return features
+
+
+def _rarity(frequencies: npt.NDArray[np.int64], n_texts: int) -> Float32Array:
+    """Weight of each column; hashes share a few frequencies, whose logarithms are looked up."""
+    most = int(frequencies.max(initial=0))
+    each = np.arange(most + 1) if most < len(frequencies) else frequencies
+    rarity = (1 + np.log((1 + n_texts) / (1 + each))).astype(np.float32)
+    return rarity[frequencies] if each is not frequencies else rarity
 
 
 def new_features(
