@@ -232,6 +232,15 @@ def test_streams_are_learned_batch_by_batch(tmp_path):
     loaded.partial_fit(texts[:50], labels[:50])
 
 
+def test_an_array_with_one_column_is_taken_like_a_frame_with_one():
+    texts, labels = reports(50)
+    clf = TrellisTextClassifier(TrellisClassifier(C=1.0, random_state=0)).fit(texts, labels)
+    table = pd.DataFrame({"text": texts}).to_numpy()
+    np.testing.assert_array_equal(clf.predict(table), clf.predict(texts))
+    with pytest.raises(ValueError, match=r"one-dimensional .* of shape \(25, 2\)"):
+        clf.predict(table.reshape(-1, 2))
+
+
 def test_bad_input():
     texts, labels = reports(50)
     model = TrellisTextClassifier()

@@ -285,6 +285,8 @@ def checked_texts(X: Any) -> list[str]:
                 + (f": pass one of them, such as X[{names[0]!r}]" if names else "")
             )
         X = X[names[0]]
+    elif getattr(X, "ndim", 1) == 2 and X.shape[1] == 1 and not hasattr(X, "tocsr"):
+        X = X[:, 0]  # of a frame with one column
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
         raise ValueError(
             f"X must be a one-dimensional sequence of texts, got {type(X).__name__}"
