@@ -109,20 +109,25 @@ def test_the_choice_is_in_the_model_file(fitted, tmp_path):
     assert load_model(tmp_path / "model").selection_ == fitted.selection_
 
 
+ALIKE = [0.5] * 4
+
+
 @pytest.mark.parametrize(
-    ("losses", "expected"),
+    ("losses", "accuracies", "expected"),
     [
-        ([1.0, 0.9, 0.8, 0.7], [3.0, 10.0, 30.0]),
-        ([1.0, 0.9, 0.8999], [3.0, 10.0]),  # hardly better: 30 would be no better, and slow
-        ([1.0, 1.1, 0.9], [3.0, 0.3]),
-        ([1.0, 0.999], [3.0]),
+        ([1.0, 0.9, 0.8, 0.7], ALIKE, [3.0, 10.0, 30.0]),
+        ([1.0, 0.9, 0.8999], ALIKE, [3.0, 10.0]),  # hardly better: 30 would be no better, and slow
+        ([1.0, 1.1, 0.9], ALIKE, [3.0, 0.3]),
+        ([1.0, 0.999], ALIKE, [3.0]),
+        ([1.0, 0.999, 1.005, 1.02], [0.5, 0.53, 0.55, 0.55], [3.0, 10.0, 30.0]),  # more are right
+        ([1.0, 1.1, 0.9], [0.5, 0.6, 0.5], [3.0, 0.3]),  # but not as sure
     ],
 )
-def test_c_climbs_while_the_log_loss_falls(monkeypatch, losses, expected):
-    left = iter(losses)
+def test_c_climbs_while_held_out_rows_gain(monkeypatch, losses, accuracies, expected):
+    left = iter(zip(losses, accuracies, strict=False))
 
     def try_out(engine, assignment, order, C):
-        trial = Trial(order, C, 8, next(left), 0.5, 0.9)
+        trial = Trial(order, C, 8, *next(left), 0.9)
         return choosing.Candidate(engine, type("M", (), {"assignment": None}), None, trial)
 
     monkeypatch.setattr(choosing, "_try_out", try_out)
@@ -222,6 +227,13 @@ def test_a_width_that_was_asked_for_stays(rows):
     clf = TrellisClassifier(5, random_state=0).fit(*rows)
     assert {each.slice_width for each in clf.selection_.trials} == {5}
     assert clf.trellis_.slice_width == 5
+
+
+def test_settings_are_tried_on_fewer_rows_where_they_have_many_values():
+    assert choosing._share_tried(100_000, 1_000_000) == 0.1  # 10,000 rows
+    assert choosing._share_tried(100_000, 8_000_000) == pytest.approx(1 / 16)  # 500,000 values
+    assert choosing._share_tried(100_000, 40_000_000) == 0.05  # 5,000 rows, however many values
+    assert choosing._share_tried(4_000, 2_000_000) >= 1
 
 
 def test_rows_that_must_be_trained_on_are_not_held_out_of_a_sample(monkeypatch, rows):

@@ -33,13 +33,13 @@ from .selection.settings import (
     HIGHER,
     LOWER,
     ORDERS,
-    STEP,
     WIDER,
     Selection,
     Trial,
     choose,
     deviation,
     is_better_order,
+    is_clearly_better,
     is_dominated,
     is_worth_it,
 )
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
 ENOUGH = 100  # held-out rows; with fewer, differences between settings are chance
 _MANY_ROWS = 10_000  # settings are tried on at most so many rows,
-_MANY_VALUES = 500_000  # with at most so many values
+_MANY_VALUES = 500_000  # with at most so many values,
+_SOME_ROWS = 5_000  # except that fewer rows than these would judge by chance: of dense features
 _MUCH_WORK = 10**9  # products for each pass over the source's rows: then weights are trained
 _TOLERANCE = 0.1  # less precisely, in three quarters of the time
 _SHARES = 2  # times as many rows are held out of a sample: they judge more reliably
@@ -94,6 +95,12 @@ def in_units_of_rows(
     square = np.average(squares[some].astype(np.float64), weights=sample_weight[some])
     exponent = np.clip(np.round(np.log2(square) / 2), -60, 60)  # float32 holds its square
     return replace(learner, unit=float(2.0**exponent))
+
+
+def _share_tried(n_rows: int, n_values: int) -> float:
+    """Share of the rows that settings are tried on, or more than 1 for all of them."""
+    of_values = max(_MANY_VALUES / max(1, n_values), _SOME_ROWS / n_rows)
+    return min(_MANY_ROWS / n_rows, of_values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,17 +177,17 @@ class Engine:
         """
         data = self.data
         n_rows, n_values = len(data.y_encoded), max(data.X.nnz, 1)
-        if min(_MANY_ROWS / n_rows, _MANY_VALUES / n_values) >= 1 or not self.arranges:
+        if _share_tried(n_rows, n_values) >= 1 or not self.arranges:
             return self
         classes = self.sampled_classes(data.y_encoded, n_values)
         return self.on_classes(classes, data[np.isin(data.y_encoded, classes)])
 
     def sampled_classes(
-        self, y_encoded: IntArray, n_values: int, most_values: int = _MANY_VALUES
+        self, y_encoded: IntArray, n_values: int, most_values: float = np.inf
     ) -> IntArray:
         """Classes that have as many of these rows as settings are tried on, ascending."""
         n_rows = len(y_encoded)
-        share = min(_MANY_ROWS / n_rows, min(_MANY_VALUES, most_values) / max(1, n_values))
+        share = min(_share_tried(n_rows, n_values), most_values / max(1, n_values))
         by_path = np.argsort(self.assignment(self.orders[0]).path_of_class)
         runs = np.array_split(by_path, default_slice_width(self.trellis.n_classes))
         order = np.random.RandomState(self.seed).permutation(len(runs))
@@ -349,14 +356,16 @@ def select_settings(engine: Engine) -> tuple[Candidate, Selection]:
 
 
 def _climb(contest: Contest) -> None:
-    """Raise C while the log loss falls clearly; lower it if the first step up does not help."""
+    """Raise C while that clearly helps; lower it if no step up lowers the log loss."""
     first = contest.best
     settings = first.engine, first.model.assignment, first.trial.order
-    least = first.trial.log_loss
+    trial = first.trial
+    least = trial.log_loss
     for C in HIGHER:
-        loss = contest.enter(*settings, C).log_loss
-        falls, least = loss < (1 - STEP) * least, min(loss, least)
-        if not falls:
+        before, trial = trial, contest.enter(*settings, C)
+        goes_on = is_clearly_better(trial, before, least, contest.n_rows)
+        least = min(trial.log_loss, least)
+        if not goes_on:
             break
     if least == first.trial.log_loss:
         for C in LOWER:

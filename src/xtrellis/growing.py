@@ -18,7 +18,7 @@ from ._arrays import Float32Array, IntArray, canonical_csr, class_sums, squared_
 from ._changing import built_aside
 from ._checks import encoded_labels, known_labels
 from .choosing import in_units_of_rows
-from .decoding.reranking import centroids_of
+from .decoding.reranking import ClassSums
 from .fitting import LabelledRows, check_settings, class_sizes, labelled_rows
 from .graph.assignment import PathAssignment
 from .held_out import floor_of, stored
@@ -193,7 +193,8 @@ def with_classes(
     retrained, n_blocks = retrain(trellis, model.weights, rows, vertices, *settings)
     grown = replace(grown, weights=stored(estimator, retrained), class_sizes=class_sizes(data))
     if grown.centroids is not None:
-        fresh = centroids_of(data.X, data.y_encoded, grown.n_classes)
+        sums = ClassSums.of(data.X, data.y_encoded, grown.n_classes)
+        fresh = sums.centroids(grown.centroids.n_terms)
         grown = replace(grown, centroids=replace(fresh, strength=grown.centroids.strength))
     return grown, Added(new, paths, sorted(vertices), n_blocks)
 

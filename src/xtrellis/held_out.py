@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import sets
-from ._arrays import Float32Array, FloatArray
+from ._arrays import Float32Array, Float64Array, FloatArray, IntArray
 from .decoding import calibration
 from .decoding.calibration import Tempered
 from .decoding.confidence import BestPaths, fit_best_paths
 from .decoding.conformal import Conformal, conformal_of
 from .decoding.losses import DecodingLoss, get_loss
-from .decoding.reranking import N_RERANKED, Centroids, centroids_of, choose_strength
+from .decoding.reranking import N_RERANKED, N_TERMS, Centroids, ClassSums, choose_reranking
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
@@ -216,34 +216,53 @@ def with_centroids(
     """The models with centroids of the rows they were trained on, if these help the others."""
     if estimator.rerank == 0 or not judged[0].model.is_lazy:
         return list(judged)
-    centroids = [
-        centroids_of(rows.X, rows.y_encoded, each.model.n_classes)
+    sums = [
+        ClassSums.of(rows.X, rows.y_encoded, each.model.n_classes)
         for each, rows in zip(judged, inside, strict=True)
     ]
     if estimator.rerank == "auto":
         n_listed = min(N_RERANKED, judged[0].model.n_classes)
         judged = [replace(each, listed=each.model.k_best(each.rows.X, n_listed)) for each in judged]
-        found = [_cosines(each, own) for each, own in zip(judged, centroids, strict=True)]
-        costs, cosines, hits = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        strength = choose_strength(costs, cosines, hits, _weights(judged))
+        n_terms, strength = _chosen_reranking(judged, sums)
     else:
-        strength = float(estimator.rerank)
+        n_terms, strength = N_TERMS[0], float(estimator.rerank)
     if not strength:
         return list(judged)
     return [
-        Judged(replace(each.model, centroids=replace(own, strength=strength)), each.rows)
-        for each, own in zip(judged, centroids, strict=True)
+        Judged(
+            replace(each.model, centroids=replace(own.centroids(n_terms), strength=strength)),
+            each.rows,
+        )
+        for each, own in zip(judged, sums, strict=True)
     ]
 
 
-def _cosines(
-    judged: Judged, centroids: Centroids
-) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Of the paths listed: their costs, their classes' cosines, and which is the true one."""
+def _chosen_reranking(judged: Sequence[Judged], sums: Sequence[ClassSums]) -> tuple[int, float]:
+    """Entries of a centroid, at most, and the strength; zero if re-ranking is not worth it."""
+    kinds: list[Float64Array] = []
+    for n_terms in N_TERMS:
+        found = [
+            _cosines(each, own.centroids(n_terms)) for each, own in zip(judged, sums, strict=True)
+        ]
+        kinds.append(np.concatenate(found))
+        if all(own.places.max(initial=0) < n_terms for own in sums):
+            break  # no centroid has more entries
+    costs = np.concatenate([_listed(each)[1] for each in judged])
+    hits = np.concatenate([_listed(each)[0] == each.true_paths[:, None] for each in judged])
+    kind, strength = choose_reranking(costs, kinds, hits, _weights(judged))
+    return N_TERMS[kind], strength
+
+
+def _cosines(judged: Judged, centroids: Centroids) -> Float64Array:
+    """Cosines of the rows and the classes of the paths listed for them."""
+    classes = judged.model.assignment.class_of_path[_listed(judged)[0]]
+    return centroids.cosines(judged.rows.X, classes)
+
+
+def _listed(judged: Judged) -> tuple[IntArray, Float64Array, Float64Array]:
+    """The best paths of each row, with their costs and logarithms."""
     assert judged.listed is not None
-    paths, costs, _ = judged.listed
-    classes = judged.model.assignment.class_of_path[paths]
-    return costs, centroids.cosines(judged.rows.X, classes), paths == judged.true_paths[:, None]
+    return judged.listed
 
 
 # ---------------------------------------------------------------------- all of it
@@ -297,7 +316,8 @@ def settled(
             conformal=sets_calibrated_on(judged, estimator.n_jobs, trained_share(data, folds)),
         )
         if (of_fold := judged[0].model.centroids) is not None:
-            centroids = centroids_of(data.X, data.y_encoded, model.n_classes)
+            sums = ClassSums.of(data.X, data.y_encoded, model.n_classes)
+            centroids = sums.centroids(of_fold.n_terms)
             model = replace(model, centroids=replace(centroids, strength=of_fold.strength))
     weights = stored(estimator, model.weights.above(threshold))
     return replace(model, weights=weights), loss, threshold

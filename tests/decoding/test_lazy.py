@@ -14,7 +14,7 @@ from xtrellis._arrays import canonical_csr
 from xtrellis.decoding import PathHinge, VertexSoftmax, get_loss
 from xtrellis.decoding.confidence import BestPaths
 from xtrellis.decoding.lazy import is_bounded, normalised
-from xtrellis.decoding.reranking import N_RERANKED, STRENGTHS, centroids_of
+from xtrellis.decoding.reranking import N_RERANKED, N_TERMS, STRENGTHS, ClassSums
 from xtrellis.graph import Trellis, random_assignment
 from xtrellis.kernels.lazy import RESOLUTION
 from xtrellis.learning.blocks import all_edge_groups
@@ -119,7 +119,8 @@ def reranking(model, seed, strength, tied):
     rng, shape = np.random.default_rng(seed), (model.n_classes, 12)
     near = rng.random(shape) * (rng.random(shape) < 0.4)
     near = sparse.csr_matrix(np.ceil(2 * near) if tied else near)
-    centroids = centroids_of(near, np.arange(model.n_classes), model.n_classes)
+    sums = ClassSums.of(near, np.arange(model.n_classes), model.n_classes)
+    centroids = sums.centroids(N_TERMS[0])
     return replace(model, centroids=replace(centroids, strength=strength))
 
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from xtrellis import TrellisClassifier, load_model
 from xtrellis._arrays import canonical_csr
-from xtrellis.decoding.reranking import N_TERMS, Centroids, centroids_of, choose_strength
+from xtrellis.decoding.reranking import N_TERMS, Centroids, ClassSums, choose_reranking
 
 
 def few_rows(n_classes=300, seed=0):
@@ -28,10 +28,10 @@ def few_rows(n_classes=300, seed=0):
 
 def test_cosines_are_cosines():
     X, y = few_rows(40)
-    centroids = centroids_of(X, y, 40)
+    centroids = ClassSums.of(X, y, 40).centroids(N_TERMS[0])
     classes = np.random.default_rng(0).integers(0, 40, (len(y), 3))
     found = centroids.cosines(canonical_csr(X), classes)
-    assert np.diff(centroids.starts).max() == N_TERMS
+    assert centroids.n_terms == N_TERMS[0]
     dense = np.zeros((40, 3000))
     for k in range(40):
         own = slice(*centroids.starts[k : k + 2])
@@ -43,7 +43,8 @@ def test_cosines_are_cosines():
 
 
 def test_rows_and_classes_without_features():
-    centroids = centroids_of(sparse.csr_matrix((2, 5), dtype=np.float32), np.array([0, 1]), 3)
+    none = sparse.csr_matrix((2, 5), dtype=np.float32)
+    centroids = ClassSums.of(none, np.array([0, 1]), 3).centroids(N_TERMS[0])
     empty = canonical_csr(sparse.csr_matrix((1, 5), dtype=np.float32))
     assert centroids.cosines(empty, np.array([[0, 2]])).tolist() == [[0, 0]]
 
@@ -56,7 +57,7 @@ def test_order_follows_costs_less_cosines():
     costs = np.sort(rng.integers(0, 4, paths.shape), axis=1) / 2
     rows = canonical_csr(X)
     for strength in (0.0, 1.0, 4.0):
-        centroids = replace(centroids_of(X, y, 40), strength=strength)
+        centroids = replace(ClassSums.of(X, y, 40).centroids(N_TERMS[0]), strength=strength)
         new = costs - strength * centroids.cosines(rows, class_of_path[paths])
         new[:, n:] = costs[:, n:]
         order = np.argsort(new[:, :n], axis=1, kind="stable")  # equal ones as before
@@ -68,15 +69,50 @@ def test_order_follows_costs_less_cosines():
             np.testing.assert_allclose(ours, wanted, atol=1e-12)
 
 
+def test_centroids_keep_the_largest_entries_the_first_of_equal_ones():
+    X = sparse.csr_matrix(np.array([[3, 1, 2, 2, 0], [0, 1, 0, 0, -1]], np.float32))
+    sums = ClassSums.of(X, np.array([0, 1]), 3)
+    found = {n_terms: sums.centroids(n_terms) for n_terms in (1, 2, 9)}
+    assert found[1].features.tolist() == [0, 1]
+    assert found[2].features.tolist() == [0, 2, 1]
+    assert found[9].features.tolist() == [0, 1, 2, 3, 1]
+    assert found[9].codes.tolist() == [255, 85, 170, 170, 255]
+    assert [each.n_terms for each in found.values()] == [1, 2, 4]
+
+
 def test_a_gain_that_may_be_chance_is_not_taken():
     rng = np.random.default_rng(0)
     costs = np.tile([0.0, 0.1], (400, 1))
     hits = np.zeros((400, 2), bool)
     hits[np.arange(400), rng.integers(0, 2, 400)] = True
     ones = np.ones(400, np.float32)
-    assert choose_strength(costs, hits.astype(float), hits, ones) > 0
-    assert choose_strength(costs, rng.random((400, 2)), hits, ones) == 0
-    assert choose_strength(costs[:50], hits[:50].astype(float), hits[:50], ones[:50]) == 0
+    assert choose_reranking(costs, [hits.astype(float)], hits, ones)[1] > 0
+    assert choose_reranking(costs, [rng.random((400, 2))], hits, ones)[1] == 0
+    assert choose_reranking(costs[:50], [hits[:50].astype(float)], hits[:50], ones[:50])[1] == 0
+
+
+def test_more_entries_are_kept_only_where_they_gain():
+    rng = np.random.default_rng(0)
+    costs = np.tile([0.0, 0.1], (4000, 1))
+    hits = np.zeros((4000, 2), bool)
+    hits[np.arange(4000), rng.integers(0, 2, 4000)] = True
+    ones = np.ones(4000, np.float32)
+    sure = hits.astype(float)
+    nearly, roughly = sure.copy(), sure.copy()
+    nearly[:4], roughly[:400] = 0, 0  # wrong for every second of a thousandth, or of a tenth
+    assert choose_reranking(costs, [nearly, sure], hits, ones)[0] == 0
+    assert choose_reranking(costs, [roughly, nearly, sure], hits, ones)[0] == 1
+
+
+def test_pictures_get_larger_centroids_than_short_texts():
+    rng = np.random.default_rng(0)
+    n_classes, n_rows = 400, 6
+    y = np.repeat(np.arange(n_classes), n_rows)
+    strokes = rng.random((n_classes, 200)) < 0.4
+    noise = rng.random((len(y), 200)) < 0.25
+    clf = TrellisClassifier(random_state=0, C=1.0, slice_width=3)
+    clf.fit(sparse.csr_matrix((strokes[y] ^ noise).astype(np.float32)), y)
+    assert clf.model_.centroids.n_terms > N_TERMS[0]
 
 
 def test_it_is_chosen_saved_and_switched_off(tmp_path):

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from xtrellis._arrays import canonical_csr
 from xtrellis.decoding import reranking
-from xtrellis.decoding.reranking import centroids_of
+from xtrellis.decoding.reranking import N_TERMS, ClassSums
 from xtrellis.kernels.rerank import N_BUCKETS, largest_cosine, squared_length
 
 N_CLASSES = 60
@@ -31,7 +31,9 @@ def bounds(X, centroids):
 @pytest.mark.parametrize("negative", [False, True])
 def test_bound_of_cosines(n_largest, negative, monkeypatch):
     monkeypatch.setattr(reranking, "N_LARGEST", n_largest)
-    centroids = centroids_of(some_rows(N_CLASSES, 0), np.arange(N_CLASSES), N_CLASSES)
+    centroids = ClassSums.of(some_rows(N_CLASSES, 0), np.arange(N_CLASSES), N_CLASSES).centroids(
+        N_TERMS[0]
+    )
     X = some_rows(40, 1, negative)
     every = centroids.cosines(X, np.tile(np.arange(N_CLASSES), (40, 1))).max(axis=1)
     found = np.array(list(bounds(X, centroids)))
@@ -42,7 +44,7 @@ def test_bound_of_cosines(n_largest, negative, monkeypatch):
 
 def test_rows_and_classes_without_features():
     none = canonical_csr(sparse.csr_matrix((2, 30), dtype=np.float32))
-    centroids = centroids_of(none, np.array([0, 1]), 2)
+    centroids = ClassSums.of(none, np.array([0, 1]), 2).centroids(N_TERMS[0])
     assert list(bounds(none, centroids)) == [0, 0]
     assert list(bounds(some_rows(3, 0), centroids)) == [0, 0, 0]
 
@@ -50,7 +52,9 @@ def test_rows_and_classes_without_features():
 def test_classes_share_buckets(monkeypatch):
     """The bound may grow, but still holds."""
     monkeypatch.setattr("xtrellis.kernels.rerank.N_BUCKETS", 3)
-    centroids = centroids_of(some_rows(N_CLASSES, 0), np.arange(N_CLASSES), N_CLASSES)
+    centroids = ClassSums.of(some_rows(N_CLASSES, 0), np.arange(N_CLASSES), N_CLASSES).centroids(
+        N_TERMS[0]
+    )
     X = some_rows(40, 1)
     every = centroids.cosines(X, np.tile(np.arange(N_CLASSES), (40, 1))).max(axis=1)
     assert (np.array(list(bounds(X, centroids))) >= every).all()

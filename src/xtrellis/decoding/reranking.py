@@ -5,12 +5,14 @@ paths, with costs c, are ordered anew by
 
     c_i - lambda cos(x, centroid of class i),
 
-where the centroid is the mean of the class's rows at unit length, cut to its largest entries, and
-lambda is found on held-out rows.
+where the centroid is the mean of the class's rows at unit length, cut to its largest entries. How
+many entries, and lambda, are found on held-out rows: 20 do for short texts, where more would only
+make files larger; of images, hundreds are needed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,12 +26,13 @@ from ..model.feature_slots import feature_slots
 from ..model.gaps import pack_gaps, unpack_gaps
 
 N_RERANKED = 10  # best paths that are ordered anew: twenty take half as long again, for little
-N_TERMS = 20  # entries of a centroid that are kept
+N_TERMS = (20, 50, 100, 500)  # candidates for the entries of a centroid that are kept, at most
 N_LARGEST = 64  # entries of a feature, over all centroids, that the bound of a cosine looks at
 _STEPS = 2**16 - 1  # that their sizes are rounded up to
-STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)  # candidates for lambda
+STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
 LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking to be worth its time
+_FEWER = 0.0025  # of accuracy: fewer entries are taken if they gain only so much less
 
 
 class CentroidArrays(NamedTuple):
@@ -112,7 +115,7 @@ class Centroids:
         codes: npt.NDArray[np.uint8],
     ) -> Centroids:
         """Centroids of the parts of a model file, every bound checked."""
-        if counts.ndim != 1 or counts.min(initial=0) < 0 or counts.max(initial=0) > N_TERMS:
+        if counts.ndim != 1 or counts.min(initial=0) < 0 or counts.max(initial=0) > N_TERMS[-1]:
             raise ValueError("counts of centroids are out of range")
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(strength, starts, unpack_gaps(gaps, wide_gaps, starts), codes)
@@ -123,6 +126,11 @@ class Centroids:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][numbers] - starts[:-1], counts)
         return Centroids(self.strength, starts, self.features[at], self.codes[at])
+
+    @property
+    def n_terms(self) -> int:
+        """Entries of the largest centroid."""
+        return int(np.diff(self.starts).max())
 
     def cosines(self, X: Any, classes: IntArray) -> Float64Array:
         """Cosines of rows and the centroids of some classes each, (n, m)."""
@@ -195,70 +203,89 @@ class Centroids:
         return slots.ravel(), buckets, excesses
 
 
-def centroids_of(X: Any, y_encoded: IntArray, n_classes: int) -> Centroids:
-    """Centroids of all classes, with a strength of zero."""
-    from scipy import sparse
-    from sklearn.preprocessing import normalize
-
-    rows = normalize(sparse.csr_matrix(X, dtype=np.float32))
-    sums = class_sums(rows, y_encoded, n_classes)
-    sums.data = np.maximum(sums.data, 0)  # a word's absence says nothing
-    sums.eliminate_zeros()
-    sums.sort_indices()
-    class_of_entry = np.repeat(np.arange(n_classes), np.diff(sums.indptr))
-    is_kept, largest = _largest_entries(sums, class_of_entry)
-    kept_class, kept_data = class_of_entry[is_kept], sums.data[is_kept]
-    counts = np.bincount(kept_class, minlength=n_classes)
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    codes = np.rint(255 * kept_data / largest[kept_class]).astype(np.uint8)
-    return Centroids(0.0, starts, sums.indices[is_kept].astype(np.int64), codes)
+# ---------------------------------------------------------------------- from rows to centroids
 
 
-def _largest_entries(
-    sums: Any, class_of_entry: IntArray
-) -> tuple[npt.NDArray[np.bool_], Float32Array]:
-    """Which entries are the largest of their class, the first of equal ones; each class's largest.
+@dataclass(frozen=True, eq=False)
+class ClassSums:
+    """Sums of the rows of each class at unit length, and how each entry ranks within its class.
 
-    All entries are above zero. The bits of such numbers are ordered as the numbers are, so that
-    class and entry are one integer: far faster to sort than by two keys.
+    Attributes
+    ----------
+    sums : csr_matrix of float32, shape (n_classes, n_features)
+        All entries are above zero.
+    class_of_entry : ndarray of int64
+    places : ndarray of int64
+        0 for the largest entry of its class, 1 for the second; the first of equal ones first.
     """
-    lowest = np.int64(2**32 - 1)
-    keys = (class_of_entry << 32) + (lowest - sums.data.view(np.uint32))
-    in_order, counts = np.sort(keys), np.diff(sums.indptr)
-    some = np.flatnonzero(counts)
-    largest = np.zeros(len(counts), np.float32)
-    first = (lowest - (in_order[sums.indptr[some]] & lowest)).astype(np.uint32)
-    largest[some] = first.view(np.float32)
-    last = np.zeros(len(counts), np.int64)  # key of the last that is kept
-    last[some] = in_order[sums.indptr[some] + np.minimum(counts[some], N_TERMS) - 1]
-    larger, equal = keys < last[class_of_entry], keys == last[class_of_entry]
-    room = N_TERMS - np.bincount(class_of_entry[larger], minlength=len(counts))
-    n_equal = np.concatenate([[0], np.cumsum(equal)])
-    place = n_equal[:-1] - n_equal[sums.indptr[:-1]][class_of_entry]
-    return larger | (equal & (place < room[class_of_entry])), largest
+
+    sums: Any
+    class_of_entry: IntArray
+    places: IntArray
+
+    @classmethod
+    def of(cls, X: Any, y_encoded: IntArray, n_classes: int) -> ClassSums:
+        """The sums of rows, with their classes as numbers."""
+        from scipy import sparse
+        from sklearn.preprocessing import normalize
+
+        rows = normalize(sparse.csr_matrix(X, dtype=np.float32))
+        sums = class_sums(rows, y_encoded, n_classes)
+        sums.data = np.maximum(sums.data, 0)  # a word's absence says nothing
+        sums.eliminate_zeros()
+        sums.sort_indices()
+        class_of_entry = np.repeat(np.arange(n_classes), np.diff(sums.indptr))
+        # The bits of numbers above zero are ordered as the numbers are, so that class and entry are
+        # one integer: far faster to sort than by two keys.
+        keys = (class_of_entry << 32) + (np.int64(2**32 - 1) - sums.data.view(np.uint32))
+        places = np.empty(len(keys), np.int64)
+        places[np.argsort(keys, kind="stable")] = np.arange(len(keys))
+        places -= sums.indptr[class_of_entry]
+        return cls(sums, class_of_entry, places)
+
+    def centroids(self, n_terms: int) -> Centroids:
+        """Centroids of at most so many entries each, with a strength of zero."""
+        sums, n_classes = self.sums, self.sums.shape[0]
+        first = self.places == 0
+        largest = np.zeros(n_classes, np.float32)
+        largest[self.class_of_entry[first]] = sums.data[first]
+        is_kept = self.places < n_terms
+        kept_class, kept_data = self.class_of_entry[is_kept], sums.data[is_kept]
+        counts = np.bincount(kept_class, minlength=n_classes)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        codes = np.rint(255 * kept_data / largest[kept_class]).astype(np.uint8)
+        return Centroids(0.0, starts, sums.indices[is_kept].astype(np.int64), codes)
 
 
-def choose_strength(
+def choose_reranking(
     costs: Float64Array,
-    cosines: Float64Array,
+    cosines: Sequence[Float64Array],
     hits: npt.NDArray[np.bool_],
     sample_weight: Float32Array,
-) -> float:
-    """Strength of the highest accuracy, zero if none gains enough, or it may be chance.
+) -> tuple[int, float]:
+    """Which of several kinds of cosines, and at which strength, makes rows right most often.
 
-    ``hits`` says which of a row's paths is the true one, if any.
+    The first is taken whose gain is nearly the best. The strength is zero if none gains enough, or
+    it may be chance. ``hits`` says which of a row's paths is the true one, if any.
     """
     if len(hits) < ENOUGH:
-        return 0.0
+        return 0, 0.0
     share = sample_weight / sample_weight.sum()
 
-    def right(strength: float) -> npt.NDArray[np.bool_]:
-        best = np.argmin(costs - strength * cosines, axis=1)
+    def right(kind: int, strength: float) -> npt.NDArray[np.bool_]:
+        best = np.argmin(costs - strength * cosines[kind], axis=1)
         return np.asarray(hits[np.arange(len(hits)), best])
 
-    before = right(0.0)
-    gains = [float(share @ right(strength)) - float(share @ before) for strength in STRENGTHS]
-    best = int(np.argmax(gains))
-    changed = right(STRENGTHS[best]) != before
+    before = right(0, 0.0)
+    gains = np.array(
+        [
+            [float(share @ right(kind, strength)) - float(share @ before) for strength in STRENGTHS]
+            for kind in range(len(cosines))
+        ]
+    )
+    kind = int(np.argmax(gains.max(axis=1) >= gains.max() - _FEWER))
+    best = int(np.argmax(gains[kind]))
+    changed = right(kind, STRENGTHS[best]) != before
     chance = float(np.sqrt(share**2 @ changed))  # standard deviation if gains were mere luck
-    return STRENGTHS[best] if gains[best] >= max(LEAST_GAIN, chance) else 0.0
+    is_worth_it = gains[kind, best] >= max(LEAST_GAIN, chance)
+    return kind, STRENGTHS[best] if is_worth_it else 0.0

@@ -20,7 +20,7 @@ FIRST_C, HIGHER, LOWER = 1.0, (3.0, 10.0, 30.0), (0.3,)  # the orders are compar
 ORDERS: tuple[Order, ...] = ("plain", "by_rarity")
 WIDER = (2, 4)  # times the default width
 CLOSE, FAIR = 0.01, 0.05  # above the least log loss: settings within are as good, or nearly
-STEP = 0.005  # of the log loss: C goes up further only if the last step gained so much
+STEP = 0.005  # of the log loss: a step to a larger C that gained so much helped clearly
 WIDTH_GAIN = 0.0025  # of accuracy, for a wider trellis to be worth its training
 
 
@@ -101,6 +101,23 @@ def is_better_order(trial: Trial, usual: Trial, n_rows: int) -> bool:
     """
     is_surer = trial.log_loss < (1 - FAIR) * usual.log_loss
     return is_worth_it(trial, usual, n_rows) or (is_surer and trial.accuracy >= usual.accuracy)
+
+
+def is_clearly_better(trial: Trial, before: Trial, least: float, n_rows: int) -> bool:
+    """Whether a step to another C was worth it, so that one more may be, too.
+
+    Either its log loss is clearly below the least so far; or it is more accurate, by more than
+    chance, and as sure.
+
+    >>> before = Trial("plain", 1.0, 40, 2.793, 0.575, 0.763)
+    >>> after = Trial("plain", 3.0, 40, 2.791, 0.605, 0.769)
+    >>> is_clearly_better(after, before, before.log_loss, n_rows=1_000)
+    True
+    """
+    if trial.log_loss < (1 - STEP) * least:
+        return True
+    gain = trial.accuracy - before.accuracy
+    return trial.log_loss <= (1 + CLOSE) * least and gain > 2 * deviation(n_rows)
 
 
 def is_dominated(trial: Trial, by: Trial, margin: float = 0.0) -> bool:
