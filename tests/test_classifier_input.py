@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -223,3 +224,26 @@ def test_a_given_c_takes_rows_of_any_length():
     y = np.arange(60) % 4
     X = np.abs(np.random.default_rng(0).normal(size=(60, 6))) * 0.2 + 2 * np.eye(6)[y]
     assert TrellisClassifier(C=1.0, random_state=0).fit(X * 1e12, y).score(X * 1e12, y) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (float("nan"), r"y\[1\] is missing \(nan\): every row needs a label"),
+        (None, r"y\[1\] is missing \((None|nan)\)"),
+        (7, "y mixes labels of types int and str: convert all of them to one type"),
+    ],
+)
+def test_labels_that_are_missing_or_of_another_type(wrong, message):
+    labels = np.array(["a", wrong, "b"], dtype=object)
+    for y in (labels, pd.Series(labels, dtype=object)):
+        with pytest.raises(ValueError, match=message):
+            TrellisClassifier().fit(np.eye(3), y)
+
+
+@pytest.mark.parametrize(
+    "y", [["a", float("nan"), "b"], ("a", None, "b"), pd.Series(["a", None, "b"], dtype="string")]
+)
+def test_missing_labels_are_not_taken_as_texts(y):
+    with pytest.raises(ValueError, match=r"y\[1\] is missing \(.*\): every row needs a label"):
+        TrellisTextClassifier().fit(["a red apple", "a car", "a pear"], y)

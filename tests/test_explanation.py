@@ -193,7 +193,9 @@ def test_rows_of_every_kind(data):
         clf.explain(X[:3])
     with pytest.raises(ValueError, match="features"):
         clf.explain(dense[0][:-1])
-    with pytest.raises(ValueError, match="label must be one of classes_, got 'no'"):
+    with pytest.raises(ValueError, match=r"classes_, got '3'; 3 is one of them$"):
+        clf.explain(dense[0], label="3")
+    with pytest.raises(ValueError, match=r"label must be one of classes_, got 'no'$"):
         clf.explain(X[2], "no")
     with pytest.raises(ValueError, match="top must be"):
         clf.explain(X[2], top=0)

@@ -1,6 +1,7 @@
 """Text in, labels out, and no vocabulary to manage."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,9 @@ def test_learns_and_survives_file_and_pickle(settings, tmp_path):
     assert loaded.save(tmp_path / "again") == size
     restored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(restored.predict_proba(texts), expected)
+
+
+WORDS = [a + b for a in "kmnst" for b in "aeiou"]
 
 
 def test_kinds_of_terms_that_are_all_rare():
@@ -230,6 +234,27 @@ def test_streams_are_learned_batch_by_batch(tmp_path):
     loaded = load_model(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(texts), model.predict_proba(texts))
     loaded.partial_fit(texts[:50], labels[:50])
+
+
+def test_an_array_with_one_column_is_taken_like_a_frame_with_one():
+    texts, labels = reports(50)
+    clf = TrellisTextClassifier(TrellisClassifier(C=1.0, random_state=0)).fit(texts, labels)
+    table = pd.DataFrame({"text": texts}).to_numpy()
+    np.testing.assert_array_equal(clf.predict(table), clf.predict(texts))
+    with pytest.raises(ValueError, match=r"one-dimensional .* of shape \(25, 2\)"):
+        clf.predict(table.reshape(-1, 2))
+
+
+def test_a_warning_if_texts_are_single_words_that_occur_once():
+    texts = [f"{stem}{ending}" for stem in ("talo", "kissa", "koira", "auto") for ending in WORDS]
+    labels = [text[:4] for text in texts]
+    clf = TrellisTextClassifier(TrellisClassifier(C=1.0, random_state=0))
+    with pytest.warns(UserWarning, match=r"share no term with any other text.*set characters"):
+        clf.fit(texts, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf.set_params(characters=(3, 5)).fit(texts, labels)
+        clf.set_params(characters=None).fit([f"eine {text}" for text in texts], labels)
 
 
 def test_bad_input():

@@ -97,7 +97,9 @@ class AnswersMixin:
         """Number of a class, or an error that names the label."""
         found = np.flatnonzero(self.classes_ == label)
         if len(found) == 0:
-            raise ValueError(f"label must be one of classes_, got {label!r}")
+            alike = [each for each in self.classes_.tolist() if str(each) == str(label)]
+            hint = f"; {alike[0]!r} is one of them" if alike else ""
+            raise ValueError(f"label must be one of classes_, got {label!r}{hint}")
         return int(found[0])
 
 

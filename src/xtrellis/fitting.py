@@ -115,17 +115,24 @@ def labelled_rows(
 
     A class all of whose rows have a weight of zero is still one of the classes.
     """
+    _check_complete(y)
     try:
         X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float32, reset=reset)
     except ValueError:
         if is_ragged(y):
             raise ValueError("y must have one label per row, but some rows have several") from None
         raise
-    with warnings.catch_warnings():
-        # Many classes with few rows each are what this library is for.
-        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        check_classification_targets(y)
-    classes, y_encoded = np.unique(y, return_inverse=True)
+    try:
+        with warnings.catch_warnings():
+            # Many classes with few rows each are what this library is for.
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            check_classification_targets(y)
+        classes, y_encoded = np.unique(y, return_inverse=True)
+    except TypeError:  # labels that cannot be sorted
+        first, second = sorted({type(label).__name__ for label in y})[:2]
+        raise ValueError(
+            f"y mixes labels of types {first} and {second}: convert all of them to one type"
+        ) from None
     weights = row_weights(sample_weight, X.shape[0])
     if class_weight is not None:
         weights = weighted(weights, class_weights(class_weight, classes, y)[y_encoded])
@@ -149,6 +156,21 @@ def labelled_rows(
         classes,
         may_hold_out,
     )
+
+
+def _check_complete(y: Any) -> None:
+    """Refuse a missing label, for which scikit-learn names no row, or which it takes as a text."""
+    if not isinstance(y, list | tuple):
+        if getattr(y, "ndim", 0) != 1 or getattr(y.dtype, "kind", "O") != "O":
+            return
+        y = np.asarray(y, object)
+    for row, label in enumerate(y):
+        if label is None or type(label).__name__ == "NAType" or _is_nan(label):
+            raise ValueError(f"y[{row}] is missing ({label!r}): every row needs a label")
+
+
+def _is_nan(label: Any) -> bool:
+    return isinstance(label, float) and label != label
 
 
 def class_sizes(data: LabelledRows, before: Counts | None = None) -> Counts:

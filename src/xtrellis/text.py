@@ -159,6 +159,12 @@ class TrellisTextClassifier(
         with built_aside(self, fresh=True) as new:
             new.features_, new.classifier_ = new.new_features(), new._new_classifier()
             rows = new.features_.fit_transform(texts, new.min_df)
+            if new.characters is None and _share_few_terms(rows):
+                warnings.warn(
+                    "most texts share no term with any other text, so that little can be learned "
+                    "from them; n-grams of characters may help: set characters, such as 3 to 5",
+                    stacklevel=2,
+                )
             new.classifier_.fit(rows, y, sample_weight, **options)
         return self
 
@@ -371,3 +377,12 @@ class TrellisTextClassifier(
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _share_few_terms(rows: Any) -> bool:
+    """Whether most texts have no term that occurs in another text."""
+    if rows.shape[0] < FEW_TEXTS:
+        return False
+    shared = np.bincount(rows.indices, minlength=rows.shape[1])[rows.indices] > 1
+    found = np.concatenate([[0], np.cumsum(shared)])[rows.indptr]
+    return bool(np.mean(np.diff(found) == 0) > 0.5)

@@ -21,6 +21,19 @@ def test_points_are_placed_in_proportion():
     ]
 
 
+@pytest.mark.parametrize(
+    ("lowest", "expected"),
+    [
+        (0.9, ["90.0%", "92.5%", "95.0%", "97.5%", "100.0%"]),
+        (0.6, ["60%", "70%", "80%", "90%", "100%"]),
+    ],
+)
+def test_numbers_of_an_axis_stand_where_they_say(lowest, expected):
+    chart = ElementTree.fromstring(line_chart([(1.0, 1.0)], "a", "b", y_range=(lowest, 1.0)))
+    numbers = [each.text for each in chart.findall("text") if each.get("text-anchor") == "end"]
+    assert numbers == expected
+
+
 def test_sizes_and_a_single_value_draw():
     chart = line_chart([(0.2, 0.2), (0.9, 0.8)], "a", "b", diagonal=True, sizes=[0.25, 1.0])
     radii = [float(each.get("r")) for each in ElementTree.fromstring(chart).findall("circle")]

@@ -132,7 +132,7 @@ def test_formats_are_told_from_name_or_first_line(name, line, format):
         (b"a\tb\nc d\n", {}, "<stdin>:2: no tab after the label in 'c d'"),
         (b"a\tb\n\tc\n", {}, "<stdin>:2: the label is empty"),
         (b"a\tb\n \tc\n", {}, "<stdin>:2: the label is empty"),
-        (b"a\tb\nc\t\xff\n", {}, "<stdin>:2: this is not UTF-8"),
+        (b"a\tb\nc\t\xff\n", {}, "<stdin>:2: this is not UTF-8; convert the file, for ex"),
         (b"a\tb\n\nc\td\0\n", {}, "<stdin>:3: there is a NUL byte"),
         ("a\tb\n".encode("utf-16"), {"format": "tsv"}, "<stdin>:1: there is a NUL byte"),
         (b"Label\ttext\na\tb\n", {}, "<stdin>:1: this looks like a header"),

@@ -106,7 +106,9 @@ def test_parquet_without_pyarrow(table):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b"text;label\na;b\n", {"format": "csv"}, ":1: there is no column 'text'; .*delimiter"),
+        (b"text;label\na;b\n", {"format": "csv"}, "of 'text;label', or delimiter=';'$"),
+        (b"text\tlabel\na\tb\n", {"format": "csv"}, r", or delimiter='\\t'$"),
+        (b"nothing\na\n", {"format": "csv"}, "one of 'nothing', or the delimiter$"),
         (b"a,b\nc\n", {"format": "csv", "header": False}, ":2: the row has 1 fields, the first 2"),
         (b"a\n", {"format": "csv", "header": False}, ":1: there is no column 2; pass text_column"),
         (
@@ -139,6 +141,8 @@ def test_bad_tables(content, options, message):
 def test_bad_parquet(table):
     with pytest.raises(DataError, match="there is no column 'text'; pass text_column, one of 't'"):
         read_text(table(t=["a"], label=["b"]))
+    with pytest.raises(DataError, match=r"text_column, one of 't', 'y'$"):  # always has a header
+        read_text(table(t=["a"], y=["b"]))
     with pytest.raises(DataError, match=":2: 'text' is not a text, but 'None'"):
         read_text(table(text=["a", None], label=["b", "c"]))
     path = table(text=["a"], label=["b"])

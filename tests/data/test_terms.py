@@ -18,6 +18,7 @@ from xtrellis import load_icd10cm, load_wordnet
 from xtrellis.data import read_text, terms
 from xtrellis.data.terms import TermFinder, character_classes
 from xtrellis.data.text_features import TextFeatures
+from xtrellis.kernels.terms import count_terms
 
 KINDS = [
     ((1, 2), None),
@@ -194,3 +195,29 @@ def test_copies_and_pickles_make_tables_of_their_own():
 def test_a_term_with_a_line_break_is_refused():
     with pytest.raises(ValueError, match="a term contains a line break"):
         TermFinder((1, 1), None, None, [["a\nb"]])
+
+
+@pytest.mark.parametrize("size", [1, 47, 48, 500])
+@pytest.mark.parametrize("n_columns", [3, 2**7, 2**21 - 1, 2**31 - 1])
+def test_columns_are_sorted_and_counted_in_texts_of_any_length(size, n_columns):
+    rng = np.random.default_rng(size)
+    ids = np.concatenate([np.array([0, n_columns - 1]), rng.integers(n_columns, size=size)])
+    expected = [np.unique(part, return_counts=True) for part in (ids[:2], ids[2:])]
+    stops = np.array([2, len(ids)])
+    indptr, indices = np.zeros(2, np.int64), np.empty(len(ids), np.int32)
+    data = np.empty(len(ids), np.float32)
+    n = count_terms(stops, ids.astype(np.int32), np.empty(0, np.int32), 0, indptr, indices, data)
+    assert indices[:n].tolist() == [*expected[0][0], *expected[1][0]]
+    assert data[:n].tolist() == [*expected[0][1], *expected[1][1]]
+    assert indptr.tolist() == [2, n]
+
+
+@pytest.mark.parametrize("hash_size", [1, 3, 2**10, 1_000, 2**20, 2**31 - 1])
+def test_hashes_of_any_number_of_columns(hash_size):
+    texts = ["some words and more words", "é ö ü", "x" * 70 + " " + " ".join(map(str, range(99)))]
+    theirs = HashingVectorizer(
+        n_features=hash_size, norm=None, alternate_sign=False, token_pattern=r"(?u)\b\w+\b"
+    )
+    found = TermFinder((1, 1), None, hash_size, None).count(texts)
+    ours = sparse.csr_matrix((found.data, found.indices, found.indptr), (len(texts), hash_size))
+    assert (ours != theirs.transform(texts)).nnz == 0

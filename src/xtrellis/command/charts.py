@@ -79,7 +79,7 @@ def bar_chart(bars: Sequence[tuple[str, float, str]]) -> str:
 
 def _grid(x_range: Point, y_range: Point, place: Callable[[Point], Point]) -> str:
     """Lines and numbers at five steps of each axis."""
-    parts = []
+    parts, places = [], _decimals(y_range)
     for step in range(5):
         x_value = x_range[0] + step / 4 * (x_range[1] - x_range[0])
         y_value = y_range[0] + step / 4 * (y_range[1] - y_range[0])
@@ -88,10 +88,21 @@ def _grid(x_range: Point, y_range: Point, place: Callable[[Point], Point]) -> st
         below = _HEIGHT - _BOTTOM + 16
         parts += [
             f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" class="grid"/>',
-            f'<text x="{_LEFT - 5}" y="{y + 4:.1f}" text-anchor="end">{y_value:.0%}</text>',
+            f'<text x="{_LEFT - 5}" y="{y + 4:.1f}" text-anchor="end">{y_value:.{places}%}</text>',
             f'<text x="{x:.1f}" y="{below}" text-anchor="middle">{x_value:.0%}</text>',
         ]
     return "".join(parts)
+
+
+def _decimals(ends: Point) -> int:
+    """Decimals, as many as tell where the steps of an axis are; at most two."""
+    steps = [100 * (ends[0] + step / 4 * (ends[1] - ends[0])) for step in range(5)]
+    fitting = (
+        places
+        for places in range(2)
+        if all(abs(round(value, places) - value) < 1e-6 for value in steps)
+    )
+    return next(fitting, 2)
 
 
 def _svg(height: float, title: str, parts: Sequence[str]) -> str:

@@ -131,7 +131,7 @@ _WORDS = ("format", "delimiter", "training", "learner", "C")
 _FIRST = ("bits", "epochs", "widths", "threshold", "C")
 _NAMED = re.compile(  # not if it is quoted, part of a file's name, or a file
     rf"(?<![\w./'\"-])({'|'.join(sorted(_OPTIONS, reverse=True))}|(?:{'|'.join(_WORDS)})(?==))"
-    rf"(?!\w|[.]\w|:|')(?:='?([\w.]+)'?)?"
+    rf"(?!\w|[.]\w|:|')(?:='?([\w.]+)'?|=('[^'\w]+'|'\\t'))?"
 )
 _OR_NONE = re.compile(r",? or None\b(?=[,;]|$)")
 _BEGINS = re.compile(rf"({'|'.join(_FIRST)})(?= must\b)")
@@ -159,10 +159,12 @@ def with_options(line: str) -> str:
 
     >>> with_options("pass format='tsv', or lower min_df=5")
     'pass --format tsv, or lower --min-df 5'
+    >>> print(with_options("pass delimiter=';'"))
+    pass --delimiter ';'
     """
 
     def option(found: re.Match[str]) -> str:
-        name, value = found[1], found[2] or ""
+        name, value = found[1], found[2] or found[3] or ""  # signs stay in quotes, for the shell
         return f"{_OPTIONS.get(name) or _flag(name)} {value}".rstrip()
 
     line = _OR_NONE.sub("", line)  # options are omitted rather than set to None

@@ -113,7 +113,7 @@ HashSize = Annotated[
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 uses all cores.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 Plot = Annotated[Path | None, typer.Option(help="File to draw a picture to.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object or a line per row.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON: one object, or one per row.")]
 
 
 def new_classifier(

@@ -29,7 +29,8 @@ def checked_label(stream: Stream, label: bytes | str, line: int) -> str:
             label = label.decode("utf-8")
         except UnicodeDecodeError as error:
             raise stream.error(
-                f"the label {shown(label)} is not UTF-8; convert the file", line
+                f"the label {shown(label)} is not UTF-8; convert the file, for example with iconv",
+                line,
             ) from error
     if not label:
         raise stream.error("the label is empty; every row needs one", line)

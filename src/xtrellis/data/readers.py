@@ -343,7 +343,9 @@ def _lines(stream: Stream, at_once: bool) -> Iterator[tuple[int, str]]:
             text = block.decode("utf-8")
         except UnicodeDecodeError as error:
             line = stream.line + block.count(b"\n", 0, error.start) + 1
-            raise stream.error("this is not UTF-8; convert the file", line) from error
+            raise stream.error(
+                "this is not UTF-8; convert the file, for example with iconv", line
+            ) from error
         yield from enumerate(text[:-1].split("\n"), stream.line + 1)
 
 

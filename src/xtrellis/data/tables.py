@@ -50,6 +50,7 @@ class Columns:
 
 
 _USUAL = ("text", "label")  # names of columns, unless others are given
+_DELIMITERS = "\t;,|"  # that are common
 
 
 def is_delimiter(text: str) -> bool:
@@ -83,7 +84,8 @@ def csv_rows(stream: Stream, lines: Iterator[tuple[int, str]], columns: Columns)
         if not first:
             raise stream.error("there are no rows; is this the right file?")
         if columns.header:
-            wanted = _positions(stream, [name.strip() for name in first], columns)
+            names = [name.strip() for name in first]
+            wanted = _positions(stream, names, columns, _csv_hint(names, columns.delimiter))
         else:
             wanted = _numbers(stream, len(first), columns)
             yield _row(stream, [first[at] for at in wanted], table.line_num)
@@ -106,26 +108,34 @@ def _row(stream: Stream, fields: list[str], line: int) -> Row:
     return fields[0], checked_label(stream, fields[1].strip(), line)
 
 
-def _positions(stream: Stream, names: Sequence[str], columns: Columns) -> list[int]:
+def _positions(stream: Stream, names: Sequence[str], columns: Columns, hint: str = "") -> list[int]:
     """Positions of the columns of texts and labels among named ones."""
-    wanted = [_position(stream, names, columns.text, "text_column", columns.delimiter)]
+    wanted = [_position(stream, names, columns.text, "text_column", hint)]
     if columns.label is not None:
-        wanted.append(_position(stream, names, columns.label, "label_column", columns.delimiter))
+        wanted.append(_position(stream, names, columns.label, "label_column", hint))
     return wanted
 
 
+def _csv_hint(names: Sequence[str], delimiter: str) -> str:
+    """What else may be wrong if a column of csv is not found."""
+    if len(names) == 1:
+        others = [each for each in _DELIMITERS if each != delimiter and each in names[0]]
+        if not others:
+            return ", or the delimiter"
+        return f", or delimiter={others[0]!r}"
+    return "" if set(_USUAL) & set(names) else ", or header=False if the first line is a row"
+
+
 def _position(
-    stream: Stream, names: Sequence[str], column: Column, parameter: str, delimiter: str
+    stream: Stream, names: Sequence[str], column: Column, parameter: str, hint: str
 ) -> int:
     number = _as_number(column)
     if column in names or number is None:
         if list(names).count(str(column)) != 1:
             problem = "there is more than one column" if column in names else "there is no column"
             named = ", ".join(shown(name) for name in names[:20])
-            hint = "" if len(names) > 1 else ", or the delimiter"
-            if column in _USUAL and len(names) > 1 and not set(_USUAL) & set(names):
-                hint = ", or header=False if the first line is a row"
-            raise stream.error(f"{problem} {column!r}; pass {parameter}, one of {named}{hint}", 1)
+            also = hint if column in _USUAL or len(names) == 1 else ""
+            raise stream.error(f"{problem} {column!r}; pass {parameter}, one of {named}{also}", 1)
         return list(names).index(str(column))
     if not 1 <= number <= len(names):
         raise stream.error(f"there is no column {number}; there are {len(names)}", 1)

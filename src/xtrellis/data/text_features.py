@@ -151,10 +151,10 @@ class TextFeatures:
         from ..kernels.terms import weigh_terms
 
         if self._rarity is None:  # set in one step: another thread may look at it meanwhile
-            ratios = np.ones(0)
-            if self.frequencies is not None:
-                ratios = (1 + self.n_texts) / (1 + self.frequencies)
-            self._rarity = (1 + np.log(ratios)).astype(np.float32)
+            found = self.frequencies
+            self._rarity = (
+                np.empty(0, np.float32) if found is None else _rarity(found, self.n_texts)
+            )
         weigh_terms(counts.indptr, counts.indices, counts.data, self._rarity)
 
     def _matrix(self, counts: TermCounts) -> Any:
@@ -249,6 +249,14 @@ class TextFeatures:
         return features
 
 
+def _rarity(frequencies: npt.NDArray[np.int64], n_texts: int) -> Float32Array:
+    """Weight of each column; hashes share a few frequencies, whose logarithms are looked up."""
+    most = int(frequencies.max(initial=0))
+    each = np.arange(most + 1) if most < len(frequencies) else frequencies
+    rarity = (1 + np.log((1 + n_texts) / (1 + each))).astype(np.float32)
+    return rarity[frequencies] if each is not frequencies else rarity
+
+
 def new_features(
     words: Any, characters: Any, min_df: Any = 1, hash_size: Any = None
 ) -> TextFeatures:
@@ -277,6 +285,8 @@ def checked_texts(X: Any) -> list[str]:
                 + (f": pass one of them, such as X[{names[0]!r}]" if names else "")
             )
         X = X[names[0]]
+    elif getattr(X, "ndim", 1) == 2 and X.shape[1] == 1 and not hasattr(X, "tocsr"):
+        X = X[:, 0]  # of a frame with one column
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__iter__"):
         raise ValueError(
             f"X must be a one-dimensional sequence of texts, got {type(X).__name__}"

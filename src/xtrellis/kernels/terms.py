@@ -17,6 +17,9 @@ SPACE = 2  # \s
 OF_WORDS, OF_CHARACTERS = 0, 1  # kinds of terms
 
 _LOW = 0xFFFFFFFF  # 32 bits
+_RADIX_BITS = 7  # of a digit, when columns are sorted
+_RADIX = 1 << _RADIX_BITS
+_SHORT = 48  # columns, which are sorted faster by comparing them
 
 
 class Table(NamedTuple):
@@ -55,6 +58,7 @@ def find_terms(
     n_lengths = words[1] - words[0] + 1 + characters[1] - characters[0] + 1
     longest_term = words[1] + characters[1]
     last_slot, n_ids = slots.size - 1, 0
+    is_power = n_hashed & (n_hashed - 1) == 0
     for row in range(first, stops.size):
         p, stop = (stops[row - 1] if row else 0), stops[row]
         n_most = n_lengths * (2 * (stop - p) + 2)
@@ -80,11 +84,10 @@ def find_terms(
                     h = _murmur(buffer, a, b, np.int64(0 if n_hashed else kind))
                     if n_hashed:  # the sign is dropped, as scikit-learn does
                         h = 0x100000000 - h if h > 0x80000000 else h
-                        ids[n_ids] = (
-                            h % n_hashed
-                            if h < 0x80000000
-                            else (0x7FFFFFFF - (n_hashed - 1)) % n_hashed
-                        )
+                        if h == 0x80000000:
+                            h = 0x7FFFFFFF - (n_hashed - 1)
+                        # Dividing takes longer than hashing; most sizes are powers of two.
+                        ids[n_ids] = h & (n_hashed - 1) if is_power else h % n_hashed
                         n_ids += 1
                         continue
                     slot, k = h & last_slot, -1
@@ -250,21 +253,18 @@ def count_terms(id_stops, ids, columns, n, stops, indices, data):
     """Sorted columns of each text, and how often each occurs, from place n on; returns the end.
 
     ``columns`` are those of all ids, -1 for one without a column; if it is empty, ids are columns.
+    Sorting overwrites ``ids``.
     """
+    digits = np.empty(_RADIX, np.int64)
     for row in range(id_stops.size):
-        start = n
-        for p in range(id_stops[row - 1] if row else 0, id_stops[row]):
+        start, first = n, (id_stops[row - 1] if row else 0)
+        for p in range(first, id_stops[row]):
             indices[n] = columns[ids[p]] if columns.size else ids[p]
             n += indices[n] >= 0
-        gap = n - start  # sorted by Shell's method: rows are short
-        while gap > 1:
-            gap = 5 * gap // 11 if gap > 4 else 1
-            for p in range(start + gap, n):
-                number, q = indices[p], p
-                while q >= start + gap and indices[q - gap] > number:
-                    indices[q] = indices[q - gap]
-                    q -= gap
-                indices[q] = number
+        if n - start < _SHORT:
+            _sort_short(indices, start, n)
+        else:
+            _sort_by_digits(indices, start, n, ids, first, digits)
         end = start
         for p in range(start, n):
             if end > start and indices[end - 1] == indices[p]:
@@ -275,6 +275,43 @@ def count_terms(id_stops, ids, columns, n, stops, indices, data):
         n = end
         stops[row] = n
     return n
+
+
+@part
+def _sort_short(numbers, start, stop):
+    """Sort numbers in place by Shell's method."""
+    gap = stop - start
+    while gap > 1:
+        gap = 5 * gap // 11 if gap > 4 else 1
+        for p in range(start + gap, stop):
+            number, q = numbers[p], p
+            while q >= start + gap and numbers[q - gap] > number:
+                numbers[q] = numbers[q - gap]
+                q -= gap
+            numbers[q] = number
+
+
+@part
+def _sort_by_digits(numbers, start, stop, spare, first, digits):
+    """Sort numbers digit by digit, the lowest first; ``spare`` has room for them at ``first``."""
+    largest = np.int64(0)
+    for p in range(start, stop):
+        largest = max(largest, np.int64(numbers[p]))
+    shift = 0
+    while largest >> shift:
+        digits[:] = 0
+        for p in range(start, stop):
+            digits[(numbers[p] >> shift) & (_RADIX - 1)] += 1
+        place = first
+        for digit in range(_RADIX):
+            place, digits[digit] = place + digits[digit], place
+        for p in range(start, stop):
+            digit = (numbers[p] >> shift) & (_RADIX - 1)
+            spare[digits[digit]] = numbers[p]
+            digits[digit] += 1
+        for p in range(stop - start):
+            numbers[start + p] = spare[first + p]
+        shift += _RADIX_BITS
 
 
 @kernel
