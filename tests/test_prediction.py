@@ -30,6 +30,20 @@ def test_predictions_agree_with_each_other(data, fitted):
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
 
 
+@pytest.mark.parametrize("k", [6, 9, 11])
+def test_margins_of_large_size_leave_probabilities_beyond_the_fifth_as_they_are(k):
+    """Where five classes have nearly all of the softmaxes' weight, 1 less theirs is rounding."""
+    rng = np.random.default_rng(18)
+    y = np.arange(80) % 12
+    X = rng.random((80, 20)) * (rng.random((80, 20)) < 0.3)
+    X[np.arange(80), y] += 0.5
+    clf = TrellisClassifier(3, learner="perceptron", random_state=0).fit(X, y)
+    rows = X[:50] + rng.random((50, 20)) * 0.2
+    labels, probabilities = clf.predict_top_k(rows, k)
+    expected = np.take_along_axis(clf.predict_proba(rows), labels, axis=1)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("training", ["local", "independent"])
 @pytest.mark.parametrize("width", [2, 5, 30])
 def test_the_fused_kernel_is_the_steps_it_fuses(data, training, width):
