@@ -44,6 +44,22 @@ def test_margins_of_large_size_leave_probabilities_beyond_the_fifth_as_they_are(
     np.testing.assert_allclose(probabilities, expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("n_classes", [7, 9, 12])
+def test_no_class_is_likelier_than_those_listed_of_a_re_ranked_model(n_classes):
+    rng = np.random.default_rng(0)
+    y = np.arange(10 * n_classes) % n_classes
+    X = rng.random((len(y), 20)) * (rng.random((len(y), 20)) < 0.3)
+    X[np.arange(len(y)), y] += 0.5
+    clf = TrellisClassifier(3, C=1.0, rerank=2.0, random_state=0).fit(X, y)
+    rows = X[:60] + rng.random((60, 20)) * 0.3
+    every = clf.predict_proba(rows)
+    for k in range(6, n_classes):
+        labels, probabilities = clf.predict_top_k(rows, k)
+        expected = np.take_along_axis(every, labels, axis=1)
+        np.testing.assert_allclose(probabilities, expected, atol=1e-4)
+        np.testing.assert_allclose(probabilities, -np.sort(-every, axis=1)[:, :k], atol=1e-4)
+
+
 @pytest.mark.parametrize("training", ["local", "independent"])
 @pytest.mark.parametrize("width", [2, 5, 30])
 def test_the_fused_kernel_is_the_steps_it_fuses(data, training, width):

@@ -350,9 +350,12 @@ class TrellisModel:
     def _best_few(self, X: Any, k: int) -> tuple[IntArray, Float64Array]:
         """Best paths and their log-probabilities, from a few vertices."""
         assert isinstance(self.calibration, BestPaths)
-        paths, costs, logs = self.ranked(X, max(k, min(N_BEST, self.n_classes)))
+        # Of those that are re-ranked, any may be likelier than the sixth: all are listed, then cut.
+        n_known = N_BEST if self.centroids is None or k <= N_BEST else N_RERANKED
+        n_listed = max(k, min(n_known, self.n_classes))
+        paths, costs, logs = self.ranked(X, n_listed)
         log_p = self.calibration.log_probabilities(costs, logs, self.n_classes)
-        if N_BEST < k < self.n_classes:
+        if N_BEST < n_listed < self.n_classes:
             unsure = self._unsure(log_p, logs)
             if len(unsure):
                 log_p[unsure] = self._log_probabilities_of(X, unsure, paths[unsure])
