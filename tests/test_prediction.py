@@ -60,6 +60,17 @@ def test_no_class_is_likelier_than_those_listed_of_a_re_ranked_model(n_classes):
         np.testing.assert_allclose(probabilities, -np.sort(-every, axis=1)[:, :k], atol=1e-4)
 
 
+def test_sets_of_a_re_ranked_model_are_the_same_with_their_probabilities():
+    rng = np.random.default_rng(0)
+    y = np.arange(1500) % 15
+    X = rng.random((1500, 20)) * (rng.random((1500, 20)) < 0.3)
+    X[np.arange(1500), y] += 0.4
+    clf = TrellisClassifier(4, C=1.0, rerank=2.0, random_state=0).fit(X[:1200], y[:1200])
+    listed, _ = clf.predict_set(X[1200:], 0.99, return_proba=True)
+    for own, other in zip(clf.predict_set(X[1200:], 0.99), listed, strict=True):
+        assert set(own) == set(other)
+
+
 @pytest.mark.parametrize("training", ["local", "independent"])
 @pytest.mark.parametrize("width", [2, 5, 30])
 def test_the_fused_kernel_is_the_steps_it_fuses(data, training, width):

@@ -344,15 +344,16 @@ class TrellisModel:
 
     def best_labels(self, X: Any, k: int) -> tuple[npt.NDArray[Any], Float64Array]:
         """Labels of the k best classes of each row, best first, and their probabilities."""
-        encoded, log_p = self.top_k(X, min(k, self.n_classes))
-        return self.classes[encoded], np.exp(log_p, out=log_p)
+        n_listed = k
+        if self.centroids is not None and k > N_BEST:  # any re-ranked one may be likelier
+            n_listed = max(k, N_RERANKED)
+        encoded, log_p = self.top_k(X, min(n_listed, self.n_classes))
+        return self.classes[encoded[:, :k]], np.exp(log_p[:, :k])
 
     def _best_few(self, X: Any, k: int) -> tuple[IntArray, Float64Array]:
         """Best paths and their log-probabilities, from a few vertices."""
         assert isinstance(self.calibration, BestPaths)
-        # Of those that are re-ranked, any may be likelier than the sixth: all are listed, then cut.
-        n_known = N_BEST if self.centroids is None or k <= N_BEST else N_RERANKED
-        n_listed = max(k, min(n_known, self.n_classes))
+        n_listed = max(k, min(N_BEST, self.n_classes))
         paths, costs, logs = self.ranked(X, n_listed)
         log_p = self.calibration.log_probabilities(costs, logs, self.n_classes)
         if N_BEST < n_listed < self.n_classes:
