@@ -62,12 +62,12 @@ def test_no_class_is_likelier_than_those_listed_of_a_re_ranked_model(n_classes):
 
 def test_sets_of_a_re_ranked_model_are_the_same_with_their_probabilities():
     rng = np.random.default_rng(0)
-    y = np.arange(1500) % 15
-    X = rng.random((1500, 20)) * (rng.random((1500, 20)) < 0.3)
-    X[np.arange(1500), y] += 0.4
-    clf = TrellisClassifier(4, C=1.0, rerank=2.0, random_state=0).fit(X[:1200], y[:1200])
-    listed, _ = clf.predict_set(X[1200:], 0.99, return_proba=True)
-    for own, other in zip(clf.predict_set(X[1200:], 0.99), listed, strict=True):
+    y = np.arange(3000) % 15
+    X = rng.random((3000, 20)) * (rng.random((3000, 20)) < 0.3)
+    X[np.arange(3000), y] += 0.6
+    clf = TrellisClassifier(4, C=1.0, rerank=2.0, random_state=0).fit(X[:2000], y[:2000])
+    listed, _ = clf.predict_set(X[2000:], 0.99, return_proba=True)
+    for own, other in zip(clf.predict_set(X[2000:], 0.99), listed, strict=True):
         assert set(own) == set(other)
 
 
