@@ -72,6 +72,17 @@ def test_the_best_classes_are_those_of_all_paths_without_the_free_ones(roomy, ro
         np.testing.assert_array_equal(found_costs[row], costs[row][used][:k])
 
 
+@pytest.mark.parametrize("k", [6, 20, K - 1, K])
+def test_free_paths_take_no_probability_from_classes_that_are_listed(rows, k):
+    X, y = rows
+    blurred = X[:200] + X[200:400]
+    model = TrellisClassifier(7, C=0.3, max_classes=200, random_state=0, rerank=0).fit(X, y)
+    every = model.predict_proba(blurred)
+    labels, probabilities = model.predict_top_k(blurred, k)
+    expected = np.take_along_axis(every, labels, axis=1)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_removed_classes_are_never_predicted(roomy, rows, tmp_path):
     X = rows[0]
     gone = np.array([3, 4, 5, 17, 39])

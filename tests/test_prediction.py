@@ -30,6 +30,47 @@ def test_predictions_agree_with_each_other(data, fitted):
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
 
 
+@pytest.mark.parametrize("k", [6, 9, 11])
+def test_margins_of_large_size_leave_probabilities_beyond_the_fifth_as_they_are(k):
+    """Where five classes have nearly all of the softmaxes' weight, 1 less theirs is rounding."""
+    rng = np.random.default_rng(18)
+    y = np.arange(80) % 12
+    X = rng.random((80, 20)) * (rng.random((80, 20)) < 0.3)
+    X[np.arange(80), y] += 0.5
+    clf = TrellisClassifier(3, learner="perceptron", random_state=0).fit(X, y)
+    rows = X[:50] + rng.random((50, 20)) * 0.2
+    labels, probabilities = clf.predict_top_k(rows, k)
+    expected = np.take_along_axis(clf.predict_proba(rows), labels, axis=1)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [7, 9, 12])
+def test_no_class_is_likelier_than_those_listed_of_a_re_ranked_model(n_classes):
+    rng = np.random.default_rng(0)
+    y = np.arange(10 * n_classes) % n_classes
+    X = rng.random((len(y), 20)) * (rng.random((len(y), 20)) < 0.3)
+    X[np.arange(len(y)), y] += 0.5
+    clf = TrellisClassifier(3, C=1.0, rerank=2.0, random_state=0).fit(X, y)
+    rows = X[:60] + rng.random((60, 20)) * 0.3
+    every = clf.predict_proba(rows)
+    for k in range(6, n_classes):
+        labels, probabilities = clf.predict_top_k(rows, k)
+        expected = np.take_along_axis(every, labels, axis=1)
+        np.testing.assert_allclose(probabilities, expected, atol=1e-4)
+        np.testing.assert_allclose(probabilities, -np.sort(-every, axis=1)[:, :k], atol=1e-4)
+
+
+def test_sets_of_a_re_ranked_model_are_the_same_with_their_probabilities():
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 15
+    X = rng.random((3000, 20)) * (rng.random((3000, 20)) < 0.3)
+    X[np.arange(3000), y] += 0.6
+    clf = TrellisClassifier(4, C=1.0, rerank=2.0, random_state=0).fit(X[:2000], y[:2000])
+    listed, _ = clf.predict_set(X[2000:], 0.99, return_proba=True)
+    for own, other in zip(clf.predict_set(X[2000:], 0.99), listed, strict=True):
+        assert set(own) == set(other)
+
+
 @pytest.mark.parametrize("training", ["local", "independent"])
 @pytest.mark.parametrize("width", [2, 5, 30])
 def test_the_fused_kernel_is_the_steps_it_fuses(data, training, width):

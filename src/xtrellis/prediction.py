@@ -38,6 +38,8 @@ from .model.weights import EdgeWeights
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
 NO_PATHS = np.empty(0, np.int64)
 TOO_LARGE = "margins must be finite: the weights or the rows are too large"
+_ROUNDING = 1e-5  # of sums of products of softmaxes, whose margins are of 32 bits
+_NEGLIGIBLE = 1e-4  # error of a probability
 _CHUNK = 2**18  # margins, or classes, that are worked on at once: they fit the processor's caches
 
 
@@ -342,19 +344,50 @@ class TrellisModel:
 
     def best_labels(self, X: Any, k: int) -> tuple[npt.NDArray[Any], Float64Array]:
         """Labels of the k best classes of each row, best first, and their probabilities."""
-        encoded, log_p = self.top_k(X, min(k, self.n_classes))
-        return self.classes[encoded], np.exp(log_p, out=log_p)
+        n_listed = k
+        if self.centroids is not None and k > N_BEST:  # any re-ranked one may be likelier
+            n_listed = max(k, N_RERANKED)
+        encoded, log_p = self.top_k(X, min(n_listed, self.n_classes))
+        return self.classes[encoded[:, :k]], np.exp(log_p[:, :k])
 
     def _best_few(self, X: Any, k: int) -> tuple[IntArray, Float64Array]:
         """Best paths and their log-probabilities, from a few vertices."""
         assert isinstance(self.calibration, BestPaths)
-        paths, costs, logs = self.ranked(X, max(k, min(N_BEST, self.n_classes)))
+        n_listed = max(k, min(N_BEST, self.n_classes))
+        paths, costs, logs = self.ranked(X, n_listed)
         log_p = self.calibration.log_probabilities(costs, logs, self.n_classes)
+        if N_BEST < n_listed < self.n_classes:
+            unsure = self._unsure(log_p, logs)
+            if len(unsure):
+                log_p[unsure] = self._log_probabilities_of(X, unsure, paths[unsure])
         if k > N_BEST:  # of those beyond, cost and probability may differ
             order = np.argsort(-log_p, axis=1, kind="stable")
             paths = np.take_along_axis(paths, order, axis=1)
             log_p = np.take_along_axis(log_p, order, axis=1)
         return paths[:, :k], log_p[:, :k]
+
+    def _unsure(self, log_p: Float64Array, logs: Float64Array) -> IntArray:
+        """Rows in which the listed paths do not tell what all classes beyond the five best weigh.
+
+        It is 1 less the weights of these five, unless paths are free, or these five have so much of
+        the weight that the difference is mostly rounding.
+        """
+        if self.assignment.n_free:
+            return np.arange(len(log_p))
+        beyond = 1 - np.exp(logs[:, :N_BEST]).sum(axis=1)
+        left = 1 - np.exp(log_p[:, :N_BEST]).sum(axis=1)
+        return np.flatnonzero(left * _ROUNDING > _NEGLIGIBLE * np.maximum(beyond, _ROUNDING))
+
+    def _log_probabilities_of(self, X: Any, rows: IntArray, paths: IntArray) -> Float64Array:
+        """Log-probabilities of given paths of some rows, among those of all classes."""
+        X = X.matrix() if isinstance(X, SparseRows) else X
+        classes, found, start = self.assignment.class_of_path[paths], np.empty(paths.shape), 0
+        for part in self._row_chunks(canonical_csr(X[rows]), per_row=self.n_classes):
+            own = slice(start, start + part.shape[0])
+            start = own.stop
+            every = self.log_probabilities(part)
+            found[own] = np.take_along_axis(every, classes[own], axis=1)
+        return found
 
     def best_of_all(self, X: Any, k: int) -> tuple[IntArray, Float64Array]:
         """Best paths and their log-probabilities, from the margins of all edges."""

@@ -123,6 +123,26 @@ def test_results_are_kept_when_interrupted(tmp_path, capsys, monkeypatch):
     errors._if_interrupted.clear()
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_is_cut_off_is_an_error(tmp_path, unbuffered):
+    """The system takes the first part of a long text, as a disk does that is nearly full."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "from xtrellis.command.errors import report_errors\n"
+        "report_errors(lambda: sys.stdout.write('line\\n' * 5_000))()"
+    )
+    with open(tmp_path / "output", "w") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.returncode != 0
+    assert done.stderr.startswith("error: File too large\n")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_output_that_cannot_be_written():
     code = (

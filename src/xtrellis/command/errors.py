@@ -8,6 +8,7 @@ are shown in full.
 from __future__ import annotations
 
 import functools
+import io
 import os
 import re
 import signal
@@ -45,7 +46,7 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **options: Any) -> None:
         from .compiling import announce_compiling
 
-        with _interruptible(), _warnings_as_notes():
+        with _interruptible(), _warnings_as_notes(), _whole_output():
             try:
                 announce_compiling()
                 command(*args, **options)
@@ -73,6 +74,25 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
                 raise typer.Exit(1) from None
 
     return run
+
+
+@contextmanager
+def _whole_output() -> Iterator[None]:
+    """Write all of the results to standard output, or raise an error.
+
+    Under ``PYTHONUNBUFFERED``, Python hands each text to the system once, and does not notice that
+    a disk which is nearly full takes only a part of it.
+    """
+    before: Any = sys.stdout
+    if not isinstance(getattr(before, "buffer", None), io.RawIOBase):
+        yield
+        return
+    whole = io.BufferedWriter(io.FileIO(before.fileno(), "w", closefd=False))
+    sys.stdout = io.TextIOWrapper(whole, before.encoding, before.errors, line_buffering=True)
+    try:
+        yield
+    finally:
+        sys.stdout = before
 
 
 def _exit_now(code: int) -> None:
