@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ _STEPS = 2**16 - 1  # that their sizes are rounded up to
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
 LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking to be worth its time
-_FEWER = 0.0025  # of accuracy: fewer entries are taken if they gain only so much less
+_NEARLY = 0.0025  # of accuracy: what gains only so much less is nearly as good
 
 
 class CentroidArrays(NamedTuple):
@@ -265,8 +266,10 @@ def choose_reranking(
 ) -> tuple[int, float]:
     """Which of several kinds of cosines, and at which strength, makes rows right most often.
 
-    The first is taken whose gain is nearly the best. The strength is zero if none gains enough, or
-    it may be chance. ``hits`` says which of a row's paths is the true one, if any.
+    Of those that gain nearly as much as the best, or as much but for chance, the first kind is
+    taken at its smallest strength: centroids are then small, and the search ends early. The
+    strength is zero if the gain is not enough, or may be chance itself. ``hits`` says which of a
+    row's paths is the true one, if any.
     """
     if len(hits) < ENOUGH:
         return 0, 0.0
@@ -276,16 +279,20 @@ def choose_reranking(
         best = np.argmin(costs - strength * cosines[kind], axis=1)
         return np.asarray(hits[np.arange(len(hits)), best])
 
+    def chance(some: npt.NDArray[np.bool_], others: npt.NDArray[np.bool_]) -> float:
+        """Standard deviation of the difference of their shares, if it were mere luck."""
+        return float(np.sqrt(share**2 @ (some != others)))
+
     before = right(0, 0.0)
-    gains = np.array(
-        [
-            [float(share @ right(kind, strength)) - float(share @ before) for strength in STRENGTHS]
-            for kind in range(len(cosines))
-        ]
+    settings = [*product(range(len(cosines)), STRENGTHS)]
+    outcomes = [right(*setting) for setting in settings]
+    gains = np.array([share @ outcome for outcome in outcomes]) - share @ before
+    best = int(np.argmax(gains))
+    chosen = next(
+        i
+        for i, outcome in enumerate(outcomes)
+        if gains[i] >= gains[best] - max(_NEARLY, chance(outcome, outcomes[best]))
     )
-    kind = int(np.argmax(gains.max(axis=1) >= gains.max() - _FEWER))
-    best = int(np.argmax(gains[kind]))
-    changed = right(kind, STRENGTHS[best]) != before
-    chance = float(np.sqrt(share**2 @ changed))  # standard deviation if gains were mere luck
-    is_worth_it = gains[kind, best] >= max(LEAST_GAIN, chance)
-    return kind, STRENGTHS[best] if is_worth_it else 0.0
+    is_worth_it = gains[chosen] >= max(LEAST_GAIN, chance(outcomes[chosen], before))
+    kind, strength = settings[chosen]
+    return kind, strength if is_worth_it else 0.0
