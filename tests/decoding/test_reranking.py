@@ -104,6 +104,20 @@ def test_more_entries_are_kept_only_where_they_gain():
     assert choose_reranking(costs, [roughly, nearly, sure], hits, ones)[0] == 1
 
 
+def test_what_is_not_worth_it_is_not_taken_for_being_nearly_the_best():
+    rng = np.random.default_rng(0)
+    n_rows = 10_000
+    costs = np.tile([0.0, 0.5], (n_rows, 1))  # the true class is behind in 90 rows
+    hits = np.tile([True, False], (n_rows, 1))
+    behind = rng.permutation(n_rows)[:90]
+    hits[behind] = [False, True]
+    cosines = np.zeros((n_rows, 2))
+    cosines[behind, 1] = 0.3  # at a strength of 2 they win
+    cosines[behind[:45], 1] = 0.6  # half of them already at 1
+    found = choose_reranking(costs, [cosines], hits, np.ones(n_rows, np.float32))
+    assert found == (0, 2.0)  # the gain at 1 is 0.45 points, at 2 it is 0.9
+
+
 def test_pictures_get_larger_centroids_than_short_texts():
     rng = np.random.default_rng(0)
     n_classes, n_rows = 400, 6

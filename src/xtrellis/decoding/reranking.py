@@ -32,8 +32,8 @@ N_LARGEST = 64  # entries of a feature, over all centroids, that the bound of a 
 _STEPS = 2**16 - 1  # that their sizes are rounded up to
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
-LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking to be worth its time
-_NEARLY = 0.0025  # of accuracy: what gains only so much less is nearly as good
+LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking, or for more of it, to be worth
+# its time: the stronger it is, the more paths could still win, and the longer the search takes
 
 
 class CentroidArrays(NamedTuple):
@@ -266,7 +266,7 @@ def choose_reranking(
 ) -> tuple[int, float]:
     """Which of several kinds of cosines, and at which strength, makes rows right most often.
 
-    Of those that gain nearly as much as the best, or as much but for chance, the first kind is
+    Of those that gain as much as the best, but for half a point or for chance, the first kind is
     taken at its smallest strength: centroids are then small, and the search ends early. The
     strength is zero if the gain is not enough, or may be chance itself. ``hits`` says which of a
     row's paths is the true one, if any.
@@ -288,11 +288,8 @@ def choose_reranking(
     outcomes = [right(*setting) for setting in settings]
     gains = np.array([share @ outcome for outcome in outcomes]) - share @ before
     best = int(np.argmax(gains))
-    chosen = next(
-        i
-        for i, outcome in enumerate(outcomes)
-        if gains[i] >= gains[best] - max(_NEARLY, chance(outcome, outcomes[best]))
-    )
-    is_worth_it = gains[chosen] >= max(LEAST_GAIN, chance(outcomes[chosen], before))
-    kind, strength = settings[chosen]
-    return kind, strength if is_worth_it else 0.0
+    for gain, outcome, (kind, strength) in zip(gains, outcomes, settings, strict=True):
+        is_worth_it = gain >= max(LEAST_GAIN, chance(outcome, before))
+        if is_worth_it and gain >= gains[best] - max(LEAST_GAIN, chance(outcome, outcomes[best])):
+            return kind, strength
+    return 0, 0.0
