@@ -229,6 +229,33 @@ def test_a_width_that_was_asked_for_stays(rows):
     assert clf.trellis_.slice_width == 5
 
 
+def drowned_rows(n_classes=1500):
+    """Four rows of each class; words of a class, of five classes, and many that are frequent."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(n_classes), 4)
+    own = 4 * y[:, np.newaxis] + rng.integers(0, 4, (len(y), 2))
+    shared = 4 * n_classes + 6 * (y[:, np.newaxis] // 5) + rng.integers(0, 6, (len(y), 2))
+    frequent = 6 * n_classes + np.minimum(rng.zipf(1.3, (len(y), 4)), 500)
+    words = np.hstack([own, shared, frequent])
+    values = np.tile(np.float32([2, 2, 2, 2, 1, 1, 1, 1]), len(y))
+    return sparse.csr_matrix((values, (np.repeat(np.arange(len(y)), 8), words.ravel()))), y
+
+
+def test_an_order_that_means_nothing_to_rows_is_not_the_usual_one(monkeypatch):
+    """The words that many classes have drown the few by which classes are alike."""
+    X, y = drowned_rows()
+    whole = TrellisClassifier(random_state=0).fit(X, y).selection_
+    assert [each.order for each in whole.trials[:2]] == ["plain", "by_rarity"]
+    assert whole.order == "by_rarity"  # trials on all classes show it
+    monkeypatch.setattr(choosing, "_MANY_ROWS", 2_000)
+    some = TrellisClassifier(random_state=0).fit(X, y).selection_
+    assert [each.order for each in some.trials[:2]] == ["by_rarity", "plain"]
+    assert some.order == "by_rarity"
+    monkeypatch.setattr(choosing, "MEANT", 0.0)
+    blind = TrellisClassifier(random_state=0).fit(X, y).selection_
+    assert blind.trials[0].order == "plain"
+
+
 def test_settings_are_tried_on_fewer_rows_where_they_have_many_values():
     assert choosing._share_tried(100_000, 1_000_000) == 0.1  # 10,000 rows
     assert choosing._share_tried(100_000, 8_000_000) == pytest.approx(1 / 16)  # 500,000 values
