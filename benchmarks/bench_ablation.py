@@ -43,10 +43,11 @@ COLUMNS = ("set", "variant", "accuracy", "top-5", "ECE", "file, MB", "training, 
 def settings(variant: str) -> Iterator[dict[str, Any]]:
     """Parameters of a variant; what is no parameter is replaced meanwhile."""
     replaced: list[Any] = []
-    if variant.startswith("order"):
-        replaced.append(mock.patch.object(choosing, "ORDERS", ("by_rarity",)))
-    if variant == "plain order":
-        replaced.append(mock.patch.object(choosing, "ORDERS", ("plain",)))
+    if variant in ("order by rarity", "plain order"):
+        order = "plain" if variant == "plain order" else "by_rarity"
+        engine = choosing.Engine
+        replaced.append(mock.patch.object(engine, "orders", (order,)))
+        replaced.append(mock.patch.object(engine, "with_usual_order", lambda self: self))
     if variant == "width √K":
         replaced.append(mock.patch.object(choosing, "WIDER", ()))
     if variant == "features as they are":

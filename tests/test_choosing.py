@@ -251,7 +251,11 @@ def test_an_order_that_means_nothing_to_rows_is_not_the_usual_one(monkeypatch):
     some = TrellisClassifier(random_state=0).fit(X, y).selection_
     assert [each.order for each in some.trials[:2]] == ["by_rarity", "plain"]
     assert some.order == "by_rarity"
+    aside = np.arange(len(y)) % 4 == 3  # a number for C leaves nothing to try
+    given = TrellisClassifier(C=3.0, random_state=0).fit(X[~aside], y[~aside])
     monkeypatch.setattr(choosing, "MEANT", 0.0)
+    plain = TrellisClassifier(C=3.0, random_state=0).fit(X[~aside], y[~aside])
+    assert given.score(X[aside], y[aside]) > plain.score(X[aside], y[aside]) + 0.01
     blind = TrellisClassifier(random_state=0).fit(X, y).selection_
     assert blind.trials[0].order == "plain"
 

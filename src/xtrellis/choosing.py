@@ -139,9 +139,19 @@ class Engine:
     @property
     def arranges(self) -> bool:
         """Whether there are settings to choose, and the assignment is ours to make, too."""
+        return self._assigns and self.chooses
+
+    @property
+    def _assigns(self) -> bool:
+        """Whether classes are assigned by similarity to the paths of local training."""
         ours = isinstance(self.estimator.assignment, str)
         ours = ours and self.estimator.assignment == "similarity"
-        return ours and self.chooses and self._training == "local"
+        return ours and self._training == "local"
+
+    @property
+    def _orders_matter(self) -> bool:
+        """Whether an order has to be taken, and there are rows to compare them by."""
+        return self._assigns and not self.is_one_vs_rest and len(self.sample.y_encoded) >= ENOUGH
 
     @property
     def orders(self) -> tuple[Any, ...]:
@@ -174,8 +184,8 @@ class Engine:
         features drown all others, as counts of words do that are not weighted. With many classes
         that costs accuracy, more than trials on some of the classes would show.
         """
-        usual, *others = self.orders
-        if not others or (found := self._share_near(usual)) >= MEANT:
+        usual, *others = self.ranked
+        if not self._orders_matter or (found := self._share_near(usual)) >= MEANT:
             return self
         shares = [self._share_near(order) for order in others]
         best = others[int(np.argmax(shares))]
@@ -342,7 +352,7 @@ class Choice:
 def choose_settings(engine: Engine) -> Choice:
     """The best settings; the first if there is nothing to choose, or too few rows to choose by."""
     if not engine.chooses:
-        return first_settings(engine)
+        return first_settings(engine.with_usual_order())
     if not engine.tries_all:
         engine = engine.with_usual_order()
     small = engine.on_a_sample()

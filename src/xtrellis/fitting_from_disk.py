@@ -203,9 +203,9 @@ def fit_from_disk(
 
 def _choose(engine: Engine, rows: DiskRows, labelled: Any, memory: int) -> Choice:
     """The settings that are the best on some classes, with all their rows."""
+    engine = engine.with_usual_order()
     if not engine.chooses:
         return first_settings(engine)
-    engine = engine.with_usual_order()
     most_values = memory // _CHOOSING // 8
     classes = engine.sampled_classes(rows.y_encoded, rows.stored.n_values, most_values)
     numbers = np.flatnonzero(np.isin(rows.y_encoded, classes))
