@@ -33,7 +33,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from common import known_sets, load
-from xtrellis import TrellisClassifier, choosing, fitting, held_out
+from xtrellis import TrellisClassifier, engine, fitting, held_out
+from xtrellis.engine import Engine
 from xtrellis.evaluation import evaluate
 
 COLUMNS = ("set", "variant", "accuracy", "top-5", "ECE", "file, MB", "training, CPU s")
@@ -45,11 +46,10 @@ def settings(variant: str) -> Iterator[dict[str, Any]]:
     replaced: list[Any] = []
     if variant in ("order by rarity", "plain order"):
         order = "plain" if variant == "plain order" else "by_rarity"
-        engine = choosing.Engine
-        replaced.append(mock.patch.object(engine, "orders", (order,)))
-        replaced.append(mock.patch.object(engine, "with_usual_order", lambda self: self))
+        replaced.append(mock.patch.object(Engine, "orders", (order,)))
+        replaced.append(mock.patch.object(Engine, "with_usual_order", lambda self: self))
     if variant == "width √K":
-        replaced.append(mock.patch.object(choosing, "WIDER", ()))
+        replaced.append(mock.patch.object(engine, "WIDER", ()))
     if variant == "features as they are":
         replaced.append(
             mock.patch.object(fitting, "in_units_of_rows", lambda estimator, learner, *_: learner)

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from xtrellis import TrellisClassifier, choosing, fitting, load_model
+from xtrellis import engine as engine_module
 from xtrellis.command.inspection import _trials
 from xtrellis.graph import Trellis
 from xtrellis.learning import LinearSVM
@@ -90,9 +91,9 @@ def test_the_model_is_trained_with_what_was_chosen(monkeypatch, rows, order, C):
         trained.append((engine, rows, learner))
         return train(engine, rows, learner, report)
 
-    trained, train = [], choosing.Engine.train
+    trained, train = [], engine_module.Engine.train
     monkeypatch.setattr(choosing, "trial_of", trial_of)
-    monkeypatch.setattr(choosing.Engine, "train", spy)
+    monkeypatch.setattr(engine_module.Engine, "train", spy)
     clf = TrellisClassifier(7, random_state=0).fit(*rows)
     assert (clf.selection_.order, clf.selection_.C) == (order, C)
     ((engine, training, learner),) = trained
@@ -152,7 +153,7 @@ def test_wider_slices_are_kept_where_they_gain(monkeypatch, engine, figures, exp
     """Log loss and accuracy by width. The default width of 60 classes is 8."""
     monkeypatch.setattr(choosing, "_try_out", trials_with(figures))
     monkeypatch.setattr(choosing, "_climb", lambda contest: None)
-    monkeypatch.setattr(choosing, "WIDER", (1.25, 1.75))
+    monkeypatch.setattr(engine_module, "WIDER", (1.25, 1.75))
     candidate, selection = choosing.select_settings(engine)
     assert [each.slice_width for each in selection.trials] == [8, 8, 10, 14]
     assert candidate.trial.slice_width == selection.slice_width == expected
@@ -163,7 +164,7 @@ def test_wider_slices_are_kept_where_they_gain(monkeypatch, engine, figures, exp
 def test_slices_get_no_wider_if_twice_the_width_is_no_better(monkeypatch, engine, wider):
     monkeypatch.setattr(choosing, "_try_out", trials_with({8: (0.5, 0.5), 10: wider}))
     monkeypatch.setattr(choosing, "_climb", lambda contest: None)
-    monkeypatch.setattr(choosing, "WIDER", (1.25, 1.75))
+    monkeypatch.setattr(engine_module, "WIDER", (1.25, 1.75))
     candidate, selection = choosing.select_settings(engine)
     assert [each.slice_width for each in selection.trials] == [8, 8, 10]
     assert candidate.trial.slice_width == 8
@@ -171,7 +172,7 @@ def test_slices_get_no_wider_if_twice_the_width_is_no_better(monkeypatch, engine
 
 def test_no_slice_is_wider_than_a_quarter_of_the_classes(monkeypatch, engine):
     assert engine.wider == []  # 16 is more than 15
-    monkeypatch.setattr(choosing, "WIDER", (1.5, 1.875, 2))
+    monkeypatch.setattr(engine_module, "WIDER", (1.5, 1.875, 2))
     assert engine.wider == [12, 15]
 
 
@@ -183,7 +184,7 @@ def test_a_selection_counts_classes_and_not_paths(monkeypatch, engine):
 
 def test_many_rows_are_tried_on_a_part_of_the_classes(monkeypatch, rows, fitted):
     """Settings of the sample; a model of all classes, with the width in proportion."""
-    monkeypatch.setattr(choosing, "_MANY_ROWS", 1_100)
+    monkeypatch.setattr(engine_module, "_MANY_ROWS", 1_100)
     clf = TrellisClassifier(random_state=0).fit(*rows)
     chosen = clf.selection_
     assert 30 < chosen.n_classes < 45
@@ -196,11 +197,11 @@ def test_many_rows_are_tried_on_a_part_of_the_classes(monkeypatch, rows, fitted)
 
 @pytest.mark.parametrize(("much", "tolerance"), [(10**9, 0.03), (10, 0.1)])
 def test_very_many_products_are_trained_less_precisely(monkeypatch, rows, much, tolerance):
-    monkeypatch.setattr(choosing, "_MANY_ROWS", 1_100)
+    monkeypatch.setattr(engine_module, "_MANY_ROWS", 1_100)
     monkeypatch.setattr(choosing, "_MUCH_WORK", much)
-    learners, train = [], choosing.Engine.train
+    learners, train = [], engine_module.Engine.train
     monkeypatch.setattr(
-        choosing.Engine, "train", lambda *given: learners.append(given[2]) or train(*given)
+        engine_module.Engine, "train", lambda *given: learners.append(given[2]) or train(*given)
     )
     TrellisClassifier(random_state=0).fit(*rows)
     assert [each.tolerance for each in learners] == [tolerance]
@@ -210,7 +211,7 @@ def test_very_many_products_are_trained_less_precisely(monkeypatch, rows, much, 
 def test_few_classes_are_told_apart_by_one_svm_each(monkeypatch, rows, n_rows):
     """Then only C is chosen, on some of the classes if there are many rows."""
     monkeypatch.setattr(default_width, "FEW_CLASSES", 60)
-    monkeypatch.setattr(choosing, "_MANY_ROWS", n_rows)
+    monkeypatch.setattr(engine_module, "_MANY_ROWS", n_rows)
     clf = TrellisClassifier(random_state=0).fit(*rows)
     assert clf.trellis_.slice_width == clf.selection_.slice_width == 60
     trials = clf.selection_.trials
@@ -247,13 +248,13 @@ def test_an_order_that_means_nothing_to_rows_is_not_the_usual_one(monkeypatch):
     whole = TrellisClassifier(random_state=0).fit(X, y).selection_
     assert [each.order for each in whole.trials[:2]] == ["plain", "by_rarity"]
     assert whole.order == "by_rarity"  # trials on all classes show it
-    monkeypatch.setattr(choosing, "_MANY_ROWS", 2_000)
+    monkeypatch.setattr(engine_module, "_MANY_ROWS", 2_000)
     some = TrellisClassifier(random_state=0).fit(X, y).selection_
     assert [each.order for each in some.trials[:2]] == ["by_rarity", "plain"]
     assert some.order == "by_rarity"
     aside = np.arange(len(y)) % 4 == 3  # a number for C leaves nothing to try
     given = TrellisClassifier(C=3.0, random_state=0).fit(X[~aside], y[~aside])
-    monkeypatch.setattr(choosing, "MEANT", 0.0)
+    monkeypatch.setattr(engine_module, "MEANT", 0.0)
     plain = TrellisClassifier(C=3.0, random_state=0).fit(X[~aside], y[~aside])
     assert given.score(X[aside], y[aside]) > plain.score(X[aside], y[aside]) + 0.01
     blind = TrellisClassifier(random_state=0).fit(X, y).selection_
@@ -261,10 +262,12 @@ def test_an_order_that_means_nothing_to_rows_is_not_the_usual_one(monkeypatch):
 
 
 def test_settings_are_tried_on_fewer_rows_where_they_have_many_values():
-    assert choosing._share_tried(100_000, 1_000_000) == 0.1  # 10,000 rows
-    assert choosing._share_tried(100_000, 8_000_000) == pytest.approx(1 / 16)  # 500,000 values
-    assert choosing._share_tried(100_000, 40_000_000) == 0.05  # 5,000 rows, however many values
-    assert choosing._share_tried(4_000, 2_000_000) >= 1
+    assert engine_module._share_tried(100_000, 1_000_000) == 0.1  # 10,000 rows
+    assert engine_module._share_tried(100_000, 8_000_000) == pytest.approx(1 / 16)  # 500,000 values
+    assert (
+        engine_module._share_tried(100_000, 40_000_000) == 0.05
+    )  # 5,000 rows, however many values
+    assert engine_module._share_tried(4_000, 2_000_000) >= 1
 
 
 def test_rows_that_must_be_trained_on_are_not_held_out_of_a_sample(monkeypatch, rows):
@@ -278,7 +281,7 @@ def test_rows_that_must_be_trained_on_are_not_held_out_of_a_sample(monkeypatch, 
 
     select_settings = choosing.select_settings
     monkeypatch.setattr(choosing, "select_settings", spy)
-    monkeypatch.setattr(choosing, "_MANY_ROWS", 1_100)
+    monkeypatch.setattr(engine_module, "_MANY_ROWS", 1_100)
     TrellisClassifier(7, calibration=0.2, random_state=0).fit(X, y, may_hold_out=allowed)
     small = seen[0]
     assert len(small.data.y_encoded) < len(y)

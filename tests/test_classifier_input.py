@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from samples import topics
 from xtrellis import LTLSClassifier, TrellisClassifier, TrellisTextClassifier
-from xtrellis.choosing import in_units_of_rows
+from xtrellis.engine import in_units_of_rows
 from xtrellis.learning import Arow, LinearSVM
 
 

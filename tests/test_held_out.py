@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from xtrellis import TrellisClassifier, choosing, fitting, held_out
-from xtrellis.choosing import assign_paths
+from xtrellis import TrellisClassifier, engine, fitting, held_out
+from xtrellis.engine import assign_paths
 from xtrellis.judging import Judged
 from xtrellis.learning.rows import held_out_weights
 
@@ -98,7 +98,7 @@ def test_held_out_rows_do_not_influence_the_paths_of_their_fold(rows, monkeypatc
         given.append(data.X)
         return assign_paths(estimator, trellis, data, *rest)
 
-    monkeypatch.setattr(choosing, "assign_paths", spy)
+    monkeypatch.setattr(engine, "assign_paths", spy)
     _, data, folds = fit_and_spy(*rows, slice_width=6)
     for fold, X in zip(folds[1:], given[1 - len(folds) :], strict=True):
         assert (data.X[~fold.held_out] != X).nnz == 0

@@ -18,6 +18,7 @@ ORDER = [
     {"fitting_from_disk"},
     {"fitting", "growing", "_online_method"},
     {"choosing"},
+    {"engine"},
     {"held_out", "resuming"},
     {"judging"},
     {"base"},

@@ -20,7 +20,7 @@ from ._changing import built_aside
 from ._checks import check_magnitudes, class_weights, known_labels, row_weights, weighted
 from ._online_method import OnlineMethod
 from .base import TrellisPredictor
-from .choosing import assign_paths
+from .engine import assign_paths
 from .fitting import (
     LabelledRows,
     check_settings,

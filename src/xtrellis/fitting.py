@@ -35,8 +35,9 @@ from ._checks import (
     weighted,
 )
 from ._progress import training_progress
-from .choosing import Choice, Engine, assign_paths, choose_settings, in_units_of_rows
+from .choosing import Choice, choose_settings
 from .decoding.losses import get_loss
+from .engine import Engine, assign_paths, in_units_of_rows
 from .graph.trellis import Trellis
 from .held_out import (
     Fold,

@@ -22,14 +22,8 @@ from ._changing import built_aside
 from ._checks import check_integer, class_weights
 from ._memory import release_memory
 from ._progress import training_progress
-from .choosing import (
-    ENOUGH,
-    Choice,
-    Engine,
-    choose_on,
-    first_settings,
-    in_units_of_rows,
-)
+from .choosing import Choice, choose_on, first_settings
+from .engine import ENOUGH, Engine, in_units_of_rows
 from .fitting import (
     HELD_OUT_SAMPLE,
     SAMPLE,

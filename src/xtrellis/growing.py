@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays import Float32Array, IntArray, canonical_csr, class_sums, squared_lengths
 from ._changing import built_aside
 from ._checks import encoded_labels, known_labels
-from .choosing import in_units_of_rows
 from .decoding.reranking import ClassSums
+from .engine import in_units_of_rows
 from .fitting import LabelledRows, check_settings, class_sizes, labelled_rows
 from .graph.assignment import PathAssignment
 from .held_out import floor_of, stored
