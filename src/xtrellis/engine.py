@@ -160,7 +160,7 @@ class Engine:
         return self.assignments[order]
 
     def with_usual_order(self) -> Engine:
-        """The same, with another order first if the usual one means far less to rows.
+        """The same, with another order first where rows fit that one far better.
 
         Rows are rarely nearest to the classes with which theirs share a vertex where frequent
         features drown all others, as counts of words do that are not weighted. With many classes

@@ -6,8 +6,8 @@ paths, with costs c, are ordered anew by
     c_i - lambda cos(x, centroid of class i),
 
 where the centroid is the mean of the class's rows at unit length, cut to its largest entries. How
-many entries, and lambda, are found on held-out rows: 20 do for short texts, where more would only
-make files larger; of images, hundreds are needed.
+many entries are kept, and lambda, are chosen on held-out rows: 20 entries are enough for short
+texts, while images need hundreds.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ N_LARGEST = 64  # entries of a feature, over all centroids, that the bound of a 
 _STEPS = 2**16 - 1  # that their sizes are rounded up to
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
-LEAST_GAIN = 0.005  # of accuracy on held-out rows, for re-ranking, or for more of it, to be worth
-# its time: the stronger it is, the more paths could still win, and the longer the search takes
+# Accuracy that held-out rows must gain, for re-ranking, or for more of it, to be worth its time:
+# the stronger it is, the more paths could still win, and the longer the search takes.
+LEAST_GAIN = 0.005
 
 
 class CentroidArrays(NamedTuple):
@@ -266,10 +267,10 @@ def choose_reranking(
 ) -> tuple[int, float]:
     """Which of several kinds of cosines, and at which strength, makes rows right most often.
 
-    Of those that gain as much as the best, but for half a point or for chance, the first kind is
-    taken at its smallest strength: centroids are then small, and the search ends early. The
-    strength is zero if the gain is not enough, or may be chance itself. ``hits`` says which of a
-    row's paths is the true one, if any.
+    Among those whose gain is within half a point of the best, or within chance of it, the first
+    kind is taken, at its smallest strength: centroids are then small, and the search ends early.
+    The strength is zero if the gain is not enough, or may be chance itself. ``hits`` says which of
+    a row's paths is the true one, if any.
     """
     if len(hits) < ENOUGH:
         return 0, 0.0
