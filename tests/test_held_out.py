@@ -27,12 +27,12 @@ def fit_and_spy(X, y, may_hold_out=None, **settings):
     """A fitted classifier, the rows as training sees them, and the folds it was judged by."""
     seen = []
 
-    def spy(estimator, model, data, folds, *rest):
-        seen.append((data, folds))
-        return held_out.settled(estimator, model, data, folds, *rest)
+    def spy(estimator, data, folds, *rest):
+        seen.append((data, list(folds)))
+        return held_out.verdict_of(estimator, data, folds, *rest)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fitting, "settled", spy)
+        patched.setattr(fitting, "verdict_of", spy)
         clf = TrellisClassifier(random_state=0, **settings).fit(X, y, may_hold_out=may_hold_out)
     return clf, *seen[0]
 

@@ -13,7 +13,7 @@ Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 FloatArray = npt.NDArray[np.floating[Any]]
 
-_SOME_ROWS = 2**16  # that temporary arrays are made for at once
+_SOME_ROWS = 2**13  # that temporary arrays are made for at once
 
 
 def canonical_csr(X: Any) -> Any:

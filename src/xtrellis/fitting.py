@@ -34,6 +34,7 @@ from ._checks import (
     row_weights,
     weighted,
 )
+from ._memory import release_memory
 from ._progress import training_progress
 from .choosing import Choice, choose_settings
 from .decoding.losses import get_loss
@@ -49,6 +50,7 @@ from .held_out import (
     settled,
     stored,
     uncalibrated,
+    verdict_of,
 )
 from .judging import Judged, log_loss, to_judge_by
 from .learning.learners import Learner, SklearnLearner, get_learner
@@ -317,20 +319,29 @@ def _train_and_calibrate(
     engine = Engine(estimator, learner, data, held_out, trellis, data[drawn], seed)
     choice = choose_settings(engine)
     engine, before = choice.engine, choice.before
+    engine.class_vectors.clear()  # no other order is asked for
+    release_memory()
     # All rows are trained on; the held-out ones last, if there are no weights without them yet.
     outside = held_out if before is None else np.zeros_like(held_out)
     with training_progress(estimator.verbose) as report:
         rows = engine.rows(choice.assignment, outside)
         trained = engine.train(rows, choice.learner, report)
     before = trained.before if before is None else before
+    weights, history = trained.weights, trained.history
+    del rows, trained  # what is not needed any more must not add to the peak of memory
     folds = []
     if before is not None:
         sample = to_judge_by(data, held_out, drawn)
         folds.append(Fold(engine.model(choice.assignment, before), held_out, sample))
+    del before
     folds += _more_folds(choice, folds, rng)
-    model = engine.model(choice.assignment, trained.weights)
-    model, loss, threshold = settled(estimator, model, data, folds, measure_held_out_loss)
-    return FittedTrellis(model, trained.history, loss, choice.selection, threshold)
+    choice = replace(choice, before=None)
+    release_memory()
+    verdict = verdict_of(estimator, data, folds, measure_held_out_loss)
+    weights = weights.above(verdict.threshold)
+    release_memory()
+    model = settled(estimator, engine.model(choice.assignment, weights), data, verdict)
+    return FittedTrellis(model, history, verdict.log_loss, choice.selection, verdict.threshold)
 
 
 def _more_folds(

@@ -32,7 +32,7 @@ from .fitting import (
     check_settings,
     trellis_for,
 )
-from .held_out import Fold, floor_of, settled
+from .held_out import Fold, floor_of, settled, verdict_of
 from .learning.from_disk import DiskRows, Setting, train_edges_from_disk
 from .learning.learners import Learner, LinearSVM
 from .learning.rows import held_out_weights, hold_out_rows
@@ -165,7 +165,7 @@ def fit_from_disk(
         )
         trellis, paths = choice.engine.trellis, choice.assignment.path_of_class
         trained, dropped = train_edges_from_disk(trellis, rows, paths, setting)
-    model, history = choice.engine.model(choice.assignment, trained.weights), trained.history
+    edges, history = trained.weights, trained.history
     folds = []
     if trained.before is not None:
         before = choice.engine.model(choice.assignment, trained.before)
@@ -175,8 +175,11 @@ def fit_from_disk(
         del before
     del rows, trained
     release_memory()
-    model, loss, threshold = settled(estimator, model, alike, folds)
-    del folds, alike, empty, engine, sample  # weights of a second model, and rows
+    verdict = verdict_of(estimator, alike, folds)
+    threshold = verdict.threshold
+    edges = edges.above(threshold)
+    model = settled(estimator, choice.engine.model(choice.assignment, edges), alike, verdict)
+    del verdict, edges, alike, empty, engine, sample  # weights of a second model, and rows
     if dropped > threshold:
         warnings.warn(
             f"weights up to {dropped:.2g} were dropped to train in {given / 1e6:.0f} MB, where "
@@ -192,7 +195,7 @@ def fit_from_disk(
     some = labelled(np.sort(rng.permutation(len(y_encoded))[: min(SAMPLE, most)]))
     wrong = model.classify(some.X) != some.y_encoded
     history.training_error.append(float(np.average(wrong, weights=some.sample_weight)))
-    return FittedTrellis(model, history, loss, selection, threshold)
+    return FittedTrellis(model, history, selection=selection, threshold=threshold)
 
 
 def _choose(engine: Engine, rows: DiskRows, labelled: Any, memory: int) -> Choice:

@@ -276,51 +276,82 @@ class Fold(NamedTuple):
     sample: LabelledRows
 
 
-def settled(
-    estimator: TrellisClassifier,
-    model: TrellisModel,
-    data: LabelledRows,
-    folds: Sequence[Fold],
-    measure_held_out_loss: bool = False,
-) -> tuple[TrellisModel, float, float]:
-    """A model trained on all rows, with what held-out rows say of weights trained without them.
+class Verdict(NamedTuple):
+    """What held-out rows say of weights that were trained without them.
 
-    Also the mean of -log2 p(true class) on these rows, if wanted, and the pruning threshold.
-    Without folds nothing is judged. Centroids are those of ``data``.
+    Attributes
+    ----------
+    threshold : float
+        Weights of at most this size are dropped.
+    judged : list of Judged
+        The models without these weights, calibrated; none if there are no held-out rows.
+    trained_on : float
+        Share of the rows that they were trained on.
+    log_loss : float
+        Mean of -log2 p(true class) on the held-out rows; nan if it was not asked for.
+    """
+
+    threshold: float
+    judged: Sequence[Judged] = ()
+    trained_on: float = 1.0
+    log_loss: float = float("nan")
+
+
+def verdict_of(
+    estimator: TrellisClassifier,
+    data: LabelledRows,
+    folds: list[Fold],
+    measure_held_out_loss: bool = False,
+) -> Verdict:
+    """What the held-out rows of some folds say together.
+
+    The list is emptied: of the weights of the folds, only those that are not dropped are kept.
     """
     threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
-    loss = float("nan")
-    if folds:
-        judged = [
-            Judged(replace(fold.model, weights=fold.model.weights.above(threshold)), fold.sample)
-            for fold in folds
-        ]
-        if prunes_automatically(estimator):
-            judged = _with_loss(estimator, judged)
-            threshold = choose_threshold(judged, estimator.n_jobs)
-            judged = [
-                Judged(replace(each.model, weights=each.model.weights.above(threshold)), each.rows)
-                for each in judged
-            ]
-        judged = _with_loss(estimator, judged)
-        inside = [data[~fold.held_out] if fold.held_out.any() else data for fold in folds]
-        judged = with_centroids(estimator, judged, inside)
-        fitted = fitted_calibration(estimator, judged)
-        judged = [recalibrated(each, fitted) for each in judged]
-        if measure_held_out_loss:
-            loss = _log_loss(judged)
-        model = replace(
-            model,
-            loss=judged[0].model.loss,
-            calibration=fitted,
-            conformal=sets_calibrated_on(judged, estimator.n_jobs, trained_share(data, folds)),
-        )
-        if (of_fold := judged[0].model.centroids) is not None:
-            sums = ClassSums.of(data.X, data.y_encoded, model.n_classes)
-            centroids = sums.centroids(of_fold.n_terms)
-            model = replace(model, centroids=replace(centroids, strength=of_fold.strength))
-    weights = stored(estimator, model.weights.above(threshold))
-    return replace(model, weights=weights), loss, threshold
+    if not folds:
+        return Verdict(threshold)
+    trained_on = trained_share(data, folds)
+    masks = [fold.held_out for fold in folds]
+    judged = [Judged(fold.model, fold.sample) for fold in folds]
+    folds.clear()
+    judged = _pruned(judged, threshold)
+    if prunes_automatically(estimator):
+        judged = _afresh(_with_loss(estimator, judged))
+        threshold = choose_threshold(judged, estimator.n_jobs)
+        judged = _pruned(judged, threshold)
+    judged = _with_loss(estimator, judged)
+    inside = [data[~held_out] if held_out.any() else data for held_out in masks]
+    judged = with_centroids(estimator, judged, inside)
+    del inside
+    fitted = fitted_calibration(estimator, judged)
+    judged = [recalibrated(each, fitted) for each in judged]
+    log_loss = _log_loss(judged) if measure_held_out_loss else float("nan")
+    return Verdict(threshold, judged, trained_on, log_loss)
+
+
+def settled(
+    estimator: TrellisClassifier, model: TrellisModel, data: LabelledRows, verdict: Verdict
+) -> TrellisModel:
+    """A model whose small weights are dropped, with what the held-out rows say.
+
+    Centroids are those of ``data``. Without held-out rows its losses stay as they are.
+    """
+    weights = stored(estimator, model.weights)
+    if not verdict.judged:
+        return replace(model, weights=weights)
+    of_fold = verdict.judged[0].model
+    model = replace(
+        model,
+        weights=weights,
+        loss=of_fold.loss,
+        calibration=of_fold.calibration,
+        conformal=sets_calibrated_on(verdict.judged, estimator.n_jobs, verdict.trained_on),
+    )
+    if of_fold.centroids is None:
+        return model
+    sums = ClassSums.of(data.X, data.y_encoded, model.n_classes)
+    centroids = sums.centroids(of_fold.centroids.n_terms)
+    return replace(model, centroids=replace(centroids, strength=of_fold.centroids.strength))
 
 
 def trained_share(data: LabelledRows, folds: Sequence[Fold]) -> float:
@@ -333,6 +364,21 @@ def trained_share(data: LabelledRows, folds: Sequence[Fold]) -> float:
     if len(weights) == 0 or np.ptp(weights) > 0:
         return 1.0
     return float(1 - np.mean([fold.held_out.mean() for fold in folds]))
+
+
+def _pruned(judged: Sequence[Judged], threshold: float) -> list[Judged]:
+    return [
+        Judged(replace(each.model, weights=each.model.weights.above(threshold)), each.rows)
+        for each in judged
+    ]
+
+
+def _afresh(judged: Sequence[Judged]) -> list[Judged]:
+    """The same, without the directories of the weights, which take more memory than they do."""
+    return [
+        Judged(replace(each.model, weights=replace(each.model.weights)), each.rows)
+        for each in judged
+    ]
 
 
 def _with_loss(estimator: TrellisClassifier, judged: Sequence[Judged]) -> list[Judged]:

@@ -26,7 +26,7 @@ from .rows import TrainingRows
 
 Training = Literal["independent", "local"]
 
-BLOCK_BYTES = 96 * 2**20  # state of one block in training,
+BLOCK_BYTES = 48 * 2**20  # state of one block in training,
 TIMES_ROWS = 2  # or so many times the bytes of the rows, if that is more,
 MOST_BLOCK_BYTES = 2**30  # but not more than that
 MAX_EDGES = 256  # of a block: wider ones gain nothing

@@ -8,7 +8,7 @@ quantiles of the weights' sizes; each step measures a copy without the small wei
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -92,7 +92,8 @@ def find_threshold(
     size is then right to a few per cent.
     """
     sizes = _sample_of_sizes(weights)
-    steps = [(0.0, accuracy(list(weights)))]
+    # Of copies, with which their directories go; these take more memory than the weights.
+    steps = [(0.0, accuracy([replace(own) for own in weights]))]
     least = steps[0][1] - max_drop
     kept, lost = 0.0, float(np.log(least_share))
     best, left = 0.0, list(weights)  # the weights above the best threshold so far

@@ -24,6 +24,7 @@ from .._arrays import Float32Array, IntArray
 from .finished_block import FULL_ABOVE, FinishedBlock, constant_block, joined
 
 MAX_COLUMNS = 2**16  # of a block
+_SOME = 2**16  # weights that are rounded at once, as that takes several temporary arrays
 
 _TINY = 1e-30  # in place of the largest weight, if there is none
 IN_TABLE_ABOVE = 0.2  # share of the blocks from which a feature has a line of the directory's table
@@ -279,10 +280,16 @@ class EdgeWeights:
         largest = np.zeros(len(sizes), np.float32)
         some = np.flatnonzero(sizes)
         if len(some):
-            largest[some] = np.maximum.reduceat(np.abs(self.values), entries[some])
-        codes = encode(self.values, np.repeat(largest, sizes))
-        values = decode(codes, np.repeat(largest, sizes))
-        return replace(self, values=values, scales=largest).above(0.0)
+            starts = entries[some]
+            highest = np.maximum.reduceat(self.values, starts)
+            largest[some] = np.maximum(highest, -np.minimum.reduceat(self.values, starts))
+        values = np.empty_like(self.values)
+        for start in range(0, len(values), _SOME):
+            part = slice(start, start + _SOME)
+            numbers = np.arange(start, min(start + _SOME, len(values)))
+            scales = largest[np.searchsorted(entries, numbers, side="right") - 1]
+            values[part] = decode(encode(self.values[part], scales), scales)
+        return replace(self, values=values, scales=largest)
 
     def dense_columns(self, edges: IntArray) -> tuple[Float32Array, Float32Array]:
         """Weights of some edges over all features, (n_features, len(edges)), and their biases."""

@@ -159,8 +159,8 @@ class LinearSVM(Learner):
         if state.n_rounds >= MAX_ROUNDS:
             self._hand_over(block, state, ~solved)
         elif RESTING <= solved.mean() < 1:
-            state.resting.append(state.active.take(solved))
-            state.active = state.active.take(~solved)
+            resting, state.active = state.active.parted(solved)
+            state.resting.append(resting)
             state.renumber(block)
 
     def _measure(self, state: SVMState, losses: npt.NDArray[np.float64]) -> None:
@@ -237,11 +237,10 @@ class LinearSVM(Learner):
         if not leaves.any():
             return
         state.gaps[state.edges[leaves]] = np.inf  # to be measured again
-        leaving = state.active.take(leaves)
+        leaving, state.active = state.active.parted(leaves)
         state.newton_edges = np.append(state.newton_edges, leaving.edges)
         state.newton_weights = np.vstack([state.newton_weights, leaving.weights.T])
         state.newton_bias = np.append(state.newton_bias, leaving.bias)
-        state.active = state.active.take(~leaves)
         state.renumber(block)
 
     def rough(self) -> LinearSVM:
@@ -322,8 +321,8 @@ class RoughSVM(LinearSVM):
         super()._hand_over(block, state, far)
         if left.any():
             state.gaps[state.edges[left]] = self.tolerance
-            state.resting.append(state.active.take(left))
-            state.active = state.active.take(~left)
+            resting, state.active = state.active.parted(left)
+            state.resting.append(resting)
             state.renumber(block)
 
 
