@@ -13,6 +13,7 @@ Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 FloatArray = npt.NDArray[np.floating[Any]]
 
+_SHORTEST = 1e-37  # length of a row that is not taken for zero: float32 holds 1 divided by it
 _SOME_ROWS = 2**13  # that temporary arrays are made for at once
 
 
@@ -33,8 +34,12 @@ def canonical_csr(X: Any) -> Any:
     return result
 
 
-def class_sums(X: Any, y_encoded: IntArray, n_classes: int) -> Any:
+def class_sums(
+    X: Any, y_encoded: IntArray, n_classes: int, times: npt.NDArray[np.floating[Any]] | None = None
+) -> Any:
     """Sum of the rows of each class, (n_classes, n_features) CSR of float32.
+
+    Each row is taken ``times`` a number of its own: once, unless that is given.
 
     >>> class_sums(np.array([[1.0, 2.0], [0.0, 5.0], [3.0, 0.0]]), np.array([1, 0, 1]), 2).toarray()
     array([[0., 5.],
@@ -43,9 +48,23 @@ def class_sums(X: Any, y_encoded: IntArray, n_classes: int) -> Any:
     from scipy import sparse
 
     n_rows = len(y_encoded)
-    shape, ones = (n_classes, n_rows), np.ones(n_rows, X.dtype)
-    belongs = sparse.csr_matrix((ones, (y_encoded, np.arange(n_rows))), shape)
+    each = np.ones(n_rows, X.dtype) if times is None else np.asarray(times, X.dtype)
+    belongs = sparse.csr_matrix((each, (y_encoded, np.arange(n_rows))), (n_classes, n_rows))
     return sparse.csr_matrix(belongs @ X, dtype=np.float32)
+
+
+def unit_sums(
+    X: Any, y_encoded: IntArray, n_classes: int, counted: npt.NDArray[np.bool_] | None = None
+) -> Any:
+    """Sum of the rows of each class, or of those counted, scaled to length 1 before; X is CSR.
+
+    >>> from scipy import sparse
+    >>> unit_sums(sparse.csr_matrix([[3.0, 4.0], [0.0, 5.0]]), np.array([0, 0]), 1).toarray()
+    array([[0.6, 1.8]], dtype=float32)
+    """
+    lengths = np.sqrt(squared_lengths(X))
+    times = 1 / np.where(lengths < _SHORTEST, 1, lengths)
+    return class_sums(X, y_encoded, n_classes, times if counted is None else times * counted)
 
 
 def squared_lengths(X: Any) -> Float64Array:
@@ -64,6 +83,11 @@ def squared_lengths(X: Any) -> Float64Array:
     return lengths
 
 
+def are_sparse(n_columns: int, n_values: int) -> bool:
+    """Whether there are so many columns that work should follow the values instead."""
+    return n_columns > max(4 * n_values, 2**20)
+
+
 def occurring_columns(
     indices: npt.NDArray[np.integer[Any]], n_columns: int
 ) -> tuple[IntArray, IntArray, IntArray]:
@@ -74,7 +98,7 @@ def occurring_columns(
     >>> occurring_columns(np.array([7, 300_000_000, 7]), 300_000_001)
     (array([        7, 300000000]), array([2, 1]), array([0, 1, 0]))
     """
-    if n_columns > max(4 * len(indices), 2**20):
+    if are_sparse(n_columns, len(indices)):
         columns, renumbered, counts = np.unique(indices, return_inverse=True, return_counts=True)
         return columns.astype(np.int64), counts, renumbered
     counts = np.bincount(indices, minlength=n_columns)

@@ -329,6 +329,7 @@ def _train_and_calibrate(
     before = trained.before if before is None else before
     weights, history = trained.weights, trained.history
     del rows, trained  # what is not needed any more must not add to the peak of memory
+    release_memory()
     folds = []
     if before is not None:
         sample = to_judge_by(data, held_out, drawn)

@@ -211,14 +211,20 @@ def choose_threshold(judged: Sequence[Judged], n_jobs: int | None) -> float:
 
 
 def with_centroids(
-    estimator: TrellisClassifier, judged: Sequence[Judged], inside: Sequence[LabelledRows]
+    estimator: TrellisClassifier,
+    judged: Sequence[Judged],
+    data: LabelledRows,
+    inside: Sequence[npt.NDArray[np.bool_]],
 ) -> list[Judged]:
-    """The models with centroids of the rows they were trained on, if these help the others."""
+    """The models with centroids of the rows they were trained on, if these help the others.
+
+    ``inside`` are masks of these rows.
+    """
     if estimator.rerank == 0 or not judged[0].model.is_lazy:
         return list(judged)
     sums = [
-        ClassSums.of(rows.X, rows.y_encoded, each.model.n_classes)
-        for each, rows in zip(judged, inside, strict=True)
+        ClassSums.of(data.X, data.y_encoded, each.model.n_classes, own)
+        for each, own in zip(judged, inside, strict=True)
     ]
     if estimator.rerank == "auto":
         n_listed = min(N_RERANKED, judged[0].model.n_classes)
@@ -320,9 +326,7 @@ def verdict_of(
         threshold = choose_threshold(judged, estimator.n_jobs)
         judged = _pruned(judged, threshold)
     judged = _with_loss(estimator, judged)
-    inside = [data[~held_out] if held_out.any() else data for held_out in masks]
-    judged = with_centroids(estimator, judged, inside)
-    del inside
+    judged = with_centroids(estimator, judged, data, [~held_out for held_out in masks])
     fitted = fitted_calibration(estimator, judged)
     judged = [recalibrated(each, fitted) for each in judged]
     log_loss = _log_loss(judged) if measure_held_out_loss else float("nan")

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array, Float64Array, IntArray, class_sums
+from .._arrays import Float32Array, Float64Array, IntArray, unit_sums
 from .._checks import check_shape
 from ..model.feature_slots import feature_slots
 from ..model.gaps import pack_gaps, unpack_gaps
@@ -29,6 +29,7 @@ from ..model.gaps import pack_gaps, unpack_gaps
 N_RERANKED = 10  # best paths that are ordered anew: twenty take half as long again, for little
 N_TERMS = (20, 50, 100, 500)  # candidates for the entries of a centroid that are kept, at most
 N_LARGEST = 64  # entries of a feature, over all centroids, that the bound of a cosine looks at
+_SOME_ENTRIES = 2**20  # of class sums, which are ranked at once
 _STEPS = 2**16 - 1  # that their sizes are rounded up to
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
@@ -216,33 +217,36 @@ class ClassSums:
     ----------
     sums : csr_matrix of float32, shape (n_classes, n_features)
         All entries are above zero.
-    class_of_entry : ndarray of int64
-    places : ndarray of int64
+    class_of_entry : ndarray of int32
+    places : ndarray of int32
         0 for the largest entry of its class, 1 for the second; the first of equal ones first.
     """
 
     sums: Any
-    class_of_entry: IntArray
-    places: IntArray
+    class_of_entry: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, X: Any, y_encoded: IntArray, n_classes: int) -> ClassSums:
-        """The sums of rows, with their classes as numbers."""
+    def of(
+        cls,
+        X: Any,
+        y_encoded: IntArray,
+        n_classes: int,
+        counted: npt.NDArray[np.bool_] | None = None,
+    ) -> ClassSums:
+        """The sums of rows, or of those counted, with their classes as numbers."""
         from scipy import sparse
-        from sklearn.preprocessing import normalize
 
-        rows = normalize(sparse.csr_matrix(X, dtype=np.float32))
-        sums = class_sums(rows, y_encoded, n_classes)
+        sums = unit_sums(sparse.csr_matrix(X, dtype=np.float32), y_encoded, n_classes, counted)
         sums.data = np.maximum(sums.data, 0)  # a word's absence says nothing
         sums.eliminate_zeros()
         sums.sort_indices()
-        class_of_entry = np.repeat(np.arange(n_classes), np.diff(sums.indptr))
-        # The bits of numbers above zero are ordered as the numbers are, so that class and entry are
-        # one integer: far faster to sort than by two keys.
-        keys = (class_of_entry << 32) + (np.int64(2**32 - 1) - sums.data.view(np.uint32))
-        places = np.empty(len(keys), np.int64)
-        places[np.argsort(keys, kind="stable")] = np.arange(len(keys))
-        places -= sums.indptr[class_of_entry]
+        class_of_entry = np.repeat(np.arange(n_classes, dtype=np.int32), np.diff(sums.indptr))
+        places = np.empty(sums.nnz, np.int32)
+        cuts = np.searchsorted(sums.indptr, np.arange(0, sums.nnz, _SOME_ENTRIES))
+        for first, last in pairwise([*np.unique(cuts).tolist(), n_classes]):
+            part = slice(sums.indptr[first], sums.indptr[last])
+            places[part] = _places(sums.data[part], class_of_entry[part])
         return cls(sums, class_of_entry, places)
 
     def centroids(self, n_terms: int) -> Centroids:
@@ -257,6 +261,17 @@ class ClassSums:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         codes = np.rint(255 * kept_data / largest[kept_class]).astype(np.uint8)
         return Centroids(0.0, starts, sums.indices[is_kept].astype(np.int64), codes)
+
+
+def _places(sizes: Float32Array, class_of_entry: npt.NDArray[np.int32]) -> IntArray:
+    """How each entry ranks among those of its class, which are side by side."""
+    # The bits of numbers above zero are ordered as the numbers are, so that class and entry are
+    # one integer: far faster to sort than by two keys.
+    keys = class_of_entry.astype(np.int64) << 32
+    keys += np.int64(2**32 - 1) - sizes.view(np.uint32)
+    places = np.empty(len(keys), np.int64)
+    places[np.argsort(keys, kind="stable")] = np.arange(len(keys))
+    return places - np.searchsorted(class_of_entry, class_of_entry)
 
 
 def choose_reranking(

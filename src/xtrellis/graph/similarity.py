@@ -13,7 +13,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Float32Array, IntArray, class_sums, occurring_columns
+from .._arrays import (
+    Float32Array,
+    IntArray,
+    are_sparse,
+    class_sums,
+    occurring_columns,
+    unit_sums,
+)
 from .._threads import in_threads
 
 Order = Literal["plain", "by_rarity"]
@@ -59,7 +66,7 @@ def class_vectors(
     for extreme in (labels.min(), labels.max()):
         if not 0 <= extreme < n_classes:
             raise ValueError(f"y must hold integers from 0 to {n_classes - 1}, got {extreme}")
-    if sparse.issparse(X):  # features that no row has would only take memory
+    if sparse.issparse(X) and are_sparse(X.shape[1], X.nnz):
         columns, _, renumbered = occurring_columns(X.indices, X.shape[1])
         X = sparse.csr_matrix((X.data, renumbered, X.indptr), (X.shape[0], len(columns)))
     with np.errstate(over="ignore"):  # reported below, with what to do
@@ -71,12 +78,12 @@ def class_vectors(
             "X has values so large that the rows of a class add up to more than float32 holds; "
             "scale the features, for example each row to length 1"
         )
-    classes_with = np.bincount(sums.indices, minlength=sums.shape[1])
-    seen = np.flatnonzero(classes_with)
-    sums = sums[:, seen]
+    columns, classes_with, renumbered = occurring_columns(sums.indices, sums.shape[1])
+    shape = n_classes, len(columns)
+    sums = sparse.csr_matrix((sums.data, renumbered.astype(np.int32), sums.indptr), shape)
     sums.sort_indices()
     if order == "by_rarity":
-        sums.data *= np.log1p(n_classes / classes_with[seen]).astype(np.float32)[sums.indices]
+        sums.data *= np.log1p(n_classes / classes_with).astype(np.float32)[sums.indices]
     sums = normalize(sums, copy=False)
     reduced = _reduce(sums, rng, n_jobs) if sums.shape[1] > _DIMENSIONS else sums.toarray()
     return np.asarray(normalize(reduced), dtype=np.float32)
@@ -157,7 +164,8 @@ def share_near(X: Any, groups: IntArray, X_aside: Any, groups_aside: IntArray) -
     from scipy import sparse
     from sklearn.preprocessing import normalize
 
-    sums = normalize(class_sums(normalize(X), groups, int(groups.max()) + 1)).T.tocsr()
+    n_groups = int(groups.max()) + 1
+    sums = normalize(unit_sums(sparse.csr_matrix(X), groups, n_groups)).T.tocsr()
     n_near = 0
     for start in range(0, len(groups_aside), _SOME_ROWS):
         some = slice(start, start + _SOME_ROWS)

@@ -213,8 +213,8 @@ def make_block(
     """
     targets = _targets(rows, plan)
     every = np.arange(rows.X.shape[1])
-    if plan.rows is None:
-        X, weights = rows.X, rows.sample_weight
+    if plan.rows is None or np.array_equal(plan.rows, np.arange(len(rows.paths))):
+        X, weights = rows.X, rows.sample_weight  # not copied: there may be many
         csr, features = (X.indptr, X.indices, X.data), every
     else:
         weights = rows.sample_weight[plan.rows]

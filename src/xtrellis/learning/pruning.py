@@ -92,7 +92,7 @@ def find_threshold(
     size is then right to a few per cent.
     """
     sizes = _sample_of_sizes(weights)
-    # Of copies, with which their directories go; these take more memory than the weights.
+    # Of copies, with which their directories go: these take more memory than the weights.
     steps = [(0.0, accuracy([replace(own) for own in weights]))]
     least = steps[0][1] - max_drop
     kept, lost = 0.0, float(np.log(least_share))
@@ -103,9 +103,10 @@ def find_threshold(
         pruned = [own.above(threshold) for own in left]
         steps.append((threshold, accuracy(pruned)))
         if steps[-1][1] >= least - 1e-12:
-            kept, best, left = middle, threshold, pruned
+            kept, best, left = middle, threshold, [replace(own) for own in pruned]
         else:
             lost = middle
+        del pruned
     return best, tuple(steps)
 
 

@@ -217,16 +217,18 @@ def train_edges(
     constants = constant_margins(trellis, rows)
 
     def weights_of(blocks: list[FinishedBlock]) -> EdgeWeights:
-        return gathered(trellis, training, blocks, constants, rows.n_features)
+        weights = gathered(trellis, training, blocks, constants, rows.n_features)
+        blocks.clear()  # so that no more than these are in memory twice
+        return weights
 
     shortfalls = [(result.shortfall, len(result.finished.edges)) for result in results]
     warn_if_unconverged(learner, shortfalls, epochs)
+    history = history_of(results, sum(_n_pairs(rows, plan) for plan in plans))
+    finished = [result.finished for result in results]
     before = [result.before for result in results if result.before is not None]
-    return TrainedEdges(
-        weights_of([result.finished for result in results]),
-        weights_of(before) if before else None,
-        history_of(results, sum(_n_pairs(rows, plan) for plan in plans)),
-    )
+    del results
+    weights = weights_of(finished)
+    return TrainedEdges(weights, weights_of(before) if before else None, history)
 
 
 def warn_if_unconverged(
