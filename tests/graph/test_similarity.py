@@ -93,3 +93,23 @@ def test_rarity_brings_classes_together_that_share_a_rare_feature():
     assert plain[2] > plain[1]
     assert by_rarity[1] - by_rarity[2] > plain[1] - plain[2]
     assert (similarity_assignment(Trellis(8, 2), X, np.arange(8)).path_of_class >= 0).all()
+
+
+def test_groups_that_are_easy_to_tell_apart_need_not_find_rows():
+    """All rows name their topic, some less clearly their class; one group has all of a topic."""
+    rng = np.random.default_rng(0)
+    n_classes, n_rows = 40, 400
+    topic, classes = np.arange(n_classes) // 20, rng.integers(0, n_classes, n_rows)
+    X = np.zeros((n_rows, 2 + n_classes), np.float32)
+    X[np.arange(n_rows), topic[classes]] = 3
+    X[np.arange(n_rows), 2 + classes] = rng.random(n_rows) < 0.5
+    own = np.zeros((n_classes, 2 + n_classes), np.float32)
+    own[np.arange(n_classes), topic], own[:, 2:] = 6, np.eye(n_classes)
+    rows, sums = sparse.csr_matrix(X), sparse.csr_matrix(own)
+    near, found = similarity.shares_near(sums, topic, rows, classes)
+    assert near == 1
+    # By brute force: the nearest class of the right topic.
+    lengths = np.linalg.norm(X, axis=1)[:, None] * np.linalg.norm(own, axis=1)
+    cosines = np.where(topic == topic[classes][:, None], X @ own.T / lengths, -1)
+    assert found == np.mean(cosines.argmax(axis=1) == classes)
+    assert found < 0.7

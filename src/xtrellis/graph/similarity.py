@@ -19,7 +19,6 @@ from .._arrays import (
     are_sparse,
     class_sums,
     occurring_columns,
-    unit_sums,
 )
 from .._threads import in_threads
 
@@ -151,27 +150,46 @@ def _spread(basis: Float32Array) -> Float32Array:
 # ---------------------------------------------------------------------- order
 
 
-def share_near(X: Any, groups: IntArray, X_aside: Any, groups_aside: IntArray) -> float:
-    """Share of the rows aside that are nearer to their own group than to any other.
+def shares_near(
+    sums: Any, groups: IntArray, X_aside: Any, classes_aside: IntArray
+) -> tuple[float, float]:
+    """Share of the rows aside that are nearest to their own group, and of those found by nearness.
 
-    A group is the sum of its rows, and near is what has a large cosine with it: a rough idea, and
-    a quick one, of how well an order of the classes can be told from rows.
+    ``sums`` are those of the rows of each class, CSR, and ``groups`` says which one a class is in.
+    Near is what has a large cosine with the sum of its rows. A row is found if it is nearest to its
+    group, and to its class among those of the group: a rough idea, and a quick one, of how well an
+    order of the classes can be learned. Groups alone would say too little: they may be easy to tell
+    apart just because all classes that are hard to tell apart are in one of them.
 
-    >>> X, X_aside = np.float32([[1, 0], [1, 1], [0, 2]]), np.float32([[3, 0], [0, 1], [2, 1]])
-    >>> share_near(X, np.array([0, 0, 1]), X_aside, np.array([0, 1, 1]))
-    0.6666666666666666
+    >>> from scipy import sparse
+    >>> sums = sparse.csr_matrix(np.float32([[1, 0, 0], [0, 2, 0], [0, 1, 2]]))
+    >>> X_aside = sparse.csr_matrix(np.float32([[3, 0, 0], [0, 1, 0], [1, 1, 1], [2, 0, 1]]))
+    >>> shares_near(sums, np.array([0, 1, 1]), X_aside, np.array([0, 1, 1, 2]))
+    (0.75, 0.5)
     """
     from scipy import sparse
     from sklearn.preprocessing import normalize
 
-    n_groups = int(groups.max()) + 1
-    sums = normalize(unit_sums(sparse.csr_matrix(X), groups, n_groups)).T.tocsr()
-    n_near = 0
-    for start in range(0, len(groups_aside), _SOME_ROWS):
+    n_classes, n_groups = len(groups), int(groups.max()) + 1
+    each = np.ones(n_classes, np.float32)
+    belongs = sparse.csr_matrix((each, (groups, np.arange(n_classes))), (n_groups, n_classes))
+    of_groups, of_classes = normalize(belongs @ sums).T.tocsr(), normalize(sums)
+    nearest = np.empty(len(classes_aside), np.int64)
+    for start in range(0, len(classes_aside), _SOME_ROWS):
         some = slice(start, start + _SOME_ROWS)
-        cosines = (sparse.csr_matrix(X_aside[some]) @ sums).toarray()
-        n_near += int(np.count_nonzero(cosines.argmax(axis=1) == groups_aside[some]))
-    return n_near / max(len(groups_aside), 1)
+        nearest[some] = (X_aside[some] @ of_groups).toarray().argmax(axis=1)
+    rows = np.flatnonzero(nearest == groups[classes_aside])
+    rows = rows[np.argsort(nearest[rows], kind="stable")]
+    by_group = np.argsort(groups, kind="stable")
+    firsts = np.searchsorted(groups[by_group], np.arange(n_groups + 1))
+    n_found = 0
+    for own in np.split(rows, np.flatnonzero(np.diff(nearest[rows])) + 1) if len(rows) else []:
+        group = nearest[own[0]]
+        members = by_group[firsts[group] : firsts[group + 1]]
+        cosines = (X_aside[own] @ of_classes[members].T).toarray()
+        n_found += int(np.count_nonzero(members[cosines.argmax(axis=1)] == classes_aside[own]))
+    n_rows = max(len(classes_aside), 1)
+    return len(rows) / n_rows, n_found / n_rows
 
 
 def class_order(

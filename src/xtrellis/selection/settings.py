@@ -19,7 +19,7 @@ from ..graph.similarity import Order
 FIRST_C, HIGHER, LOWER = 1.0, (3.0, 10.0, 30.0), (0.3,)  # the orders are compared at the first
 ORDERS: tuple[Order, ...] = ("plain", "by_rarity")
 MEANT = 0.6  # of the rows are nearest to their own vertex: with fewer, another order is looked at,
-CLEARER = 4 / 3  # and becomes the usual one if so many times as many are
+CLEARER = 4 / 3  # and becomes the usual one if so many times as many are found by nearness
 WIDER = (2, 4)  # times the default width
 CLOSE, FAIR = 0.01, 0.05  # above the least log loss: settings within are as good, or nearly
 STEP = 0.005  # of the log loss: a step to a larger C that gained so much helped clearly
