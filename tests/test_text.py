@@ -254,7 +254,7 @@ def test_a_warning_if_texts_are_single_words_that_occur_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clf.set_params(characters=(3, 5)).fit(texts, labels)
-        clf.set_params(characters=None).fit([f"eine {text}" for text in texts], labels)
+        clf.set_params(characters="auto").fit([f"eine {text}" for text in texts], labels)
 
 
 def test_bad_input():
@@ -281,7 +281,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="not fitted"):
         model.predict(texts)
     with pytest.raises(ValueError, match="both None"):
-        TrellisTextClassifier(words=None).fit(texts, labels)
+        TrellisTextClassifier(words=None, characters=None).fit(texts, labels)
     with pytest.raises(ValueError, match="words must be two lengths"):
         TrellisTextClassifier(words=(2, 1)).fit(texts, labels)
     with pytest.raises(ValueError, match="characters must be two lengths"):

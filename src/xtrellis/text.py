@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from ._changing import built_aside
 from ._checks import row_weights
 from ._nested import DefaultEstimatorMixin
 from .base import RowClassifier, TrellisPredictor
+from .choosing_terms import Labelled, best_terms
 from .classifier import TrellisClassifier
 from .data.class_texts import described_rows
 from .data.labels import unlikely_labels
@@ -29,10 +30,13 @@ from .data.text_features import FEW_TEXTS, TextFeatures, checked_texts, new_feat
 from .fitting_from_disk import MEMORY
 from .model.model_file import SavableMixin
 from .prunable import PrunableMixin
+from .selection.terms import CHARACTERS, USUAL, WORDS, Terms, TermTrial
 
 if TYPE_CHECKING:
     from .ensemble import TrellisEnsemble
     from .explanation import Explanation
+
+Auto = Literal["auto"]
 
 
 class TrellisTextClassifier(
@@ -45,10 +49,16 @@ class TrellisTextClassifier(
     classifier : TrellisClassifier, LTLSClassifier, TrellisEnsemble or None, default=None
         Classifier of the features; None means ``TrellisClassifier()``. Its parameters can be set
         as ``classifier__C`` and so on, also if it is None.
-    words : (int, int) or None, default=(1, 2)
-        Smallest and largest number of words in a term.
-    characters : (int, int) or None, default=None
-        Smallest and largest number of characters in a term; terms do not cross words.
+    words : (int, int), None or "auto", default="auto"
+        Smallest and largest number of words in a term; None for no words.
+    characters : (int, int), None or "auto", default="auto"
+        Smallest and largest number of characters in a term; terms do not cross words. If both
+        ``words`` and ``characters`` are "auto", ``fit`` chooses on texts that it holds out: one and
+        two words, one to four characters, or both. If one of them is given, "auto" means None for
+        the other.
+    word_share : float or None, default=None
+        Share of a row's squared norm that its words make up where there are terms of both kinds.
+        None leaves it as it comes, or to ``fit`` if it chooses the terms.
     min_df : int, default=1
         Number of training texts that a term must occur in.
     hash_size : int or None, default=None
@@ -59,6 +69,9 @@ class TrellisTextClassifier(
     ----------
     classifier_ : the fitted classifier
     features_ : TextFeatures
+        What texts become; ``features_.words``, ``.characters`` and ``.word_share`` were chosen.
+    term_trials_ : tuple of TermTrial
+        The terms that ``fit`` tried, and how accurate a quick model of each was on held-out texts.
     classes_ : ndarray of shape (n_classes,)
 
     Examples
@@ -94,14 +107,16 @@ class TrellisTextClassifier(
         self,
         classifier: TrellisPredictor | TrellisEnsemble | None = None,
         *,
-        words: Lengths | None = (1, 2),
-        characters: Lengths | None = None,
+        words: Lengths | Auto | None = "auto",
+        characters: Lengths | Auto | None = "auto",
         min_df: int = 1,
         hash_size: int | None = None,
+        word_share: float | None = None,
     ) -> None:
         self.classifier = classifier
         self.words = words
         self.characters = characters
+        self.word_share = word_share
         self.min_df = min_df
         self.hash_size = hash_size
 
@@ -157,9 +172,12 @@ class TrellisTextClassifier(
                 sample_weight = np.append(weights, np.ones(len(labels), np.float32))
             options["may_hold_out"] = np.arange(len(texts)) < n_rows
         with built_aside(self, fresh=True) as new:
-            new.features_, new.classifier_ = new.new_features(), new._new_classifier()
+            new.classifier_ = new._new_classifier()
+            new.features_, new.term_trials_ = new._chosen_features(
+                texts, y, sample_weight, options.get("may_hold_out")
+            )
             rows = new.features_.fit_transform(texts, new.min_df)
-            if new.characters is None and _share_few_terms(rows):
+            if new.features_.characters is None and _share_few_terms(rows):
                 warnings.warn(
                     "most texts share no term with any other text, so that little can be learned "
                     "from them; n-grams of characters may help: set characters, such as 3 to 5",
@@ -237,9 +255,39 @@ class TrellisTextClassifier(
             new.classifier_.remove_classes(labels)
         return self
 
-    def new_features(self) -> TextFeatures:
-        """Features with these settings, not fitted, or an error that names the wrong setting."""
-        return new_features(self.words, self.characters, self.min_df, self.hash_size)
+    def new_features(self, terms: Terms | None = None) -> TextFeatures:
+        """Features with these settings, not fitted, or an error that names the wrong setting.
+
+        Where the terms are left to ``fit``, they are the usual ones, unless they are given here.
+        """
+        if not self._chooses_terms:
+            words = _beside(self.words, self.characters, WORDS)
+            characters = _beside(self.characters, self.words, CHARACTERS)
+            return new_features(words, characters, self.min_df, self.hash_size, self.word_share)
+        if self.word_share is not None:
+            raise ValueError("word_share needs words and characters: pass both, or leave it out")
+        terms = terms or USUAL
+        lengths = terms.words, terms.characters
+        return new_features(*lengths, self.min_df, self.hash_size, terms.word_share)
+
+    @property
+    def _chooses_terms(self) -> bool:
+        """Whether the terms are left to ``fit``."""
+        return _is_auto(self.words) and _is_auto(self.characters)
+
+    def _chosen_features(
+        self, texts: list[str], y: Any, sample_weight: Any, may_hold_out: Any
+    ) -> tuple[TextFeatures, tuple[TermTrial, ...]]:
+        """Features with the terms that suit the texts best, and what was tried to find them."""
+        usual, y_encoded = self.new_features(), _numbered(y)
+        if not self._chooses_terms or y_encoded is None or len(y_encoded) != len(texts):
+            return usual, ()  # labels that are wrong are refused when the classifier is trained
+        every = np.ones(len(texts), bool)
+        mask = every if may_hold_out is None else may_hold_out
+        data = Labelled(texts, y_encoded, row_weights(sample_weight, len(texts)), mask)
+        jobs = getattr(self._new_classifier(), "n_jobs", None)
+        terms, trials = best_terms(data, self.min_df, self.hash_size, jobs)
+        return self.new_features(terms), trials
 
     def _new_classifier(self) -> Any:
         return self._default() if self.classifier is None else clone(self.classifier)
@@ -386,3 +434,22 @@ def _share_few_terms(rows: Any) -> bool:
     shared = np.bincount(rows.indices, minlength=rows.shape[1])[rows.indices] > 1
     found = np.concatenate([[0], np.cumsum(shared)])[rows.indptr]
     return bool(np.mean(np.diff(found) == 0) > 0.5)
+
+
+def _is_auto(lengths: Any) -> bool:
+    return isinstance(lengths, str) and lengths == "auto"
+
+
+def _beside(lengths: Any, others: Any, usual: Lengths) -> Any:
+    """Lengths of terms of one kind, given those of the other kind."""
+    if not _is_auto(lengths):
+        return lengths
+    return usual if others is None else None
+
+
+def _numbered(y: Any) -> npt.NDArray[np.int64] | None:
+    """Labels as numbers of their classes; None if they cannot be sorted."""
+    try:
+        return np.unique(np.ravel(np.asarray(y)), return_inverse=True)[1].astype(np.int64)
+    except (TypeError, ValueError):
+        return None

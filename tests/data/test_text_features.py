@@ -1,7 +1,11 @@
 """Features of texts are those of scikit-learn."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import FeatureUnion
+from sklearn.preprocessing import normalize
 
 from samples import reports
 from xtrellis.data.text_features import TextFeatures
@@ -57,3 +61,27 @@ def test_threads_share_one_object():
     watched.transform(texts)
     assert len(seen) == 1
     np.testing.assert_array_equal(seen[0], expected)
+
+
+def test_a_share_for_words_is_a_union_of_weighted_features():
+    texts, _ = reports()
+    ours = TextFeatures((1, 2), (1, 3), None, word_share=0.25)
+    union = FeatureUnion(
+        [
+            ("words", TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD, sublinear_tf=True)),
+            ("letters", TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 3), sublinear_tf=True)),
+        ],
+        transformer_weights={"words": 0.25**0.5, "letters": 0.75**0.5},
+    )
+    expected = union.fit_transform(texts)
+    np.testing.assert_allclose(
+        ours.fit_transform(texts, 1).toarray(), expected.toarray(), rtol=2e-6
+    )
+    unseen = ["severe unknown burn of the moon", "qqfeverqq", "", "???"]
+    expected = normalize(union.transform(unseen))  # where no word is known, letters are all
+    np.testing.assert_allclose(ours.transform(unseen).toarray(), expected.toarray(), rtol=2e-6)
+    _, values = ours.row(unseen[0])
+    np.testing.assert_array_equal(values, ours.transform(unseen)[0].data)
+    again = TextFeatures.from_parts(**ours.to_parts())
+    assert ours.equals(again)
+    assert not ours.equals(replace(again, word_share=0.5))

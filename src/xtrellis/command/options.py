@@ -106,6 +106,20 @@ Words = Annotated[str, typer.Option(help="Number of words in a term, such as 1-2
 Characters = Annotated[
     str, typer.Option(help="Number of characters in a term, such as 3-5; 0 for none.")
 ]
+TrainedWords = Annotated[
+    str,
+    typer.Option(
+        help="Number of words in a term, such as 1-2; 0 for none. If neither words nor characters "
+        "are given, training chooses on texts that it holds out.",
+        show_default=False,
+    ),
+]
+TrainedCharacters = Annotated[
+    str,
+    typer.Option(
+        help="Number of characters in a term, such as 3-5; 0 for none.", show_default=False
+    ),
+]
 MinDf = Annotated[int, typer.Option(help="Number of training texts that a term must occur in.")]
 HashSize = Annotated[
     int | None, typer.Option(help="Hash terms to this many columns, and keep no vocabulary.")
@@ -188,8 +202,8 @@ def check_no_terms(
 ) -> None:
     """Raise an error about options of terms, if any is given, where there are none to find."""
     for option, given in (
-        ("--words", words != "1-2"),
-        ("--characters", characters != "0"),
+        ("--words", words not in ("1-2", "auto")),
+        ("--characters", characters not in ("0", "auto")),
         ("--min-df", min_df != 1),
         ("--hash-size", hash_size is not None),
     ):
@@ -197,18 +211,18 @@ def check_no_terms(
             raise ValueError(f"{why}; omit {option}")
 
 
-def term_lengths(
-    words: str, characters: str
-) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-    """Numbers of words and of characters in a term."""
+def term_lengths(words: str, characters: str) -> tuple[Any, Any]:
+    """Numbers of words and of characters in a term; or "auto"."""
     of_words, of_characters = _lengths("--words", words), _lengths("--characters", characters)
     if of_words is None and of_characters is None:
         raise typer.BadParameter("--words and --characters are both 0: no terms are left")
     return of_words, of_characters
 
 
-def _lengths(option: str, text: str) -> tuple[int, int] | None:
+def _lengths(option: str, text: str) -> tuple[int, int] | str | None:
     """A range such as 1-2, or one number; 0 means none."""
+    if text == "auto":
+        return text
     first, _, last = text.partition("-")
     last = last or first
     if not first.isdecimal() or not last.isdecimal() or int(first) > int(last):

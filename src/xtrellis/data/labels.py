@@ -52,7 +52,10 @@ def unlikely_labels(y: Any, texts: Sequence[str] | None = None) -> str | None:
     n_rows = len(y)
     if n_rows < _FEW_ROWS:
         return None
-    _, counts = np.unique(np.asarray(y), return_counts=True)
+    try:
+        _, counts = np.unique(np.asarray(y), return_counts=True)
+    except TypeError:  # labels of several types, which training refuses
+        return None
     n_classes = len(counts)
     check = (
         "check which part of a row is the label"

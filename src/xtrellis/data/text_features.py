@@ -6,12 +6,15 @@ occurs in, and n the number of training texts,
     x_term = (1 + log tf) * (1 + log((1 + n) / (1 + df))),  divided by the row's Euclidean norm.
 
 The columns are the terms seen in training or, for streams, hashes (see ``terms``). The weighting is
-that of scikit-learn's ``TfidfTransformer(sublinear_tf=True)``.
+that of scikit-learn's ``TfidfTransformer(sublinear_tf=True)``. A text has many more n-grams of
+characters than words, which would hardly count beside them; so the share of the row's squared norm
+that its words make up can be set, as with a ``FeatureUnion`` of two vectorisers and weights.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -42,6 +45,9 @@ class TextFeatures:
         ``df`` of each column; None if terms are not weighted.
     n_texts : int
         Number of training texts.
+    word_share : float or None
+        Share of a row's squared norm that its words make up, if it has terms of both kinds; None
+        leaves it as it comes.
     """
 
     words: Lengths | None
@@ -50,6 +56,7 @@ class TextFeatures:
     terms: list[list[str]] | None = None
     frequencies: npt.NDArray[np.int64] | None = None
     n_texts: int = 0
+    word_share: float | None = None
 
     def __post_init__(self) -> None:
         self._forget()
@@ -155,7 +162,9 @@ class TextFeatures:
             self._rarity = (
                 np.empty(0, np.float32) if found is None else _rarity(found, self.n_texts)
             )
-        weigh_terms(counts.indptr, counts.indices, counts.data, self._rarity)
+        share = -1.0 if self.word_share is None else self.word_share
+        n_words = len(self.terms[0]) if self.terms is not None else 0
+        weigh_terms(counts.indptr, counts.indices, counts.data, self._rarity, n_words, share)
 
     def _matrix(self, counts: TermCounts) -> Any:
         """Weighted counts as a CSR matrix."""
@@ -168,7 +177,7 @@ class TextFeatures:
 
     def equals(self, other: TextFeatures) -> bool:
         """Whether texts have the same features."""
-        names = "words", "characters", "hash_size", "n_texts"
+        names = "words", "characters", "hash_size", "n_texts", "word_share"
         same = all(_listed(getattr(self, n)) == _listed(getattr(other, n)) for n in names)
         return (
             same
@@ -202,6 +211,8 @@ class TextFeatures:
             "hash_size": self.hash_size,
             "n_texts": self.n_texts,
         }
+        if self.word_share is not None:
+            parts["word_share"] = self.word_share
         if self.terms is not None:
             parts["terms"] = [Texts.of(terms) for terms in self.terms]
         if self.frequencies is not None:
@@ -220,9 +231,11 @@ class TextFeatures:
         terms: list[Texts] | None = None,
         columns: Counts | None = None,
         frequencies: Counts | None = None,
+        word_share: float | None = None,
     ) -> TextFeatures:
         """Features of the parts of a model file, or a ValueError."""
-        features = cls(words, characters, hash_size, n_texts=n_texts)
+        features = cls(words, characters, hash_size, n_texts=n_texts, word_share=word_share)
+        check_word_share(word_share, words, characters, hash_size)
         lengths = [each for each in (words, characters) if each is not None]
         if not lengths or not all(map(is_range, lengths)):
             raise ValueError("words and characters must be lengths of terms")
@@ -258,19 +271,40 @@ def _rarity(frequencies: npt.NDArray[np.int64], n_texts: int) -> Float32Array:
 
 
 def new_features(
-    words: Any, characters: Any, min_df: Any = 1, hash_size: Any = None
+    words: Any, characters: Any, min_df: Any = 1, hash_size: Any = None, word_share: Any = None
 ) -> TextFeatures:
     """Features with these settings, not fitted, or an error that names the wrong setting."""
     for name, lengths in (("words", words), ("characters", characters)):
         if lengths is not None and not is_range(lengths):
-            raise ValueError(f"{name} must be two lengths such as (1, 2), or None; got {lengths!r}")
+            raise ValueError(
+                f"{name} must be two lengths such as (1, 2), None or 'auto'; got {lengths!r}"
+            )
     if words is None and characters is None:
         raise ValueError("words and characters are both None: no terms are left")
     check_integer("min_df", min_df, 1)
     if hash_size is not None:
         check_integer("hash_size", hash_size, 1)
     hash_size = None if hash_size is None else int(hash_size)
-    return TextFeatures(words, characters, hash_size)
+    check_word_share(word_share, words, characters, hash_size)
+    word_share = None if word_share is None else float(word_share)
+    return TextFeatures(words, characters, hash_size, word_share=word_share)
+
+
+def check_word_share(
+    word_share: Any, words: Lengths | None, characters: Lengths | None, hash_size: int | None
+) -> None:
+    """Raise a ValueError unless this can be the share that words make up."""
+    if word_share is None:
+        return
+    if not isinstance(word_share, Real) or not 0 < float(word_share) < 1:
+        raise ValueError(f"word_share must be between 0 and 1, or None; got {word_share!r}")
+    if words is None or characters is None:
+        raise ValueError("word_share needs both words and characters: leave it out")
+    if hash_size is not None:
+        raise ValueError(
+            "word_share and hash_size exclude each other, as hashes do not tell words "
+            "from characters: leave one of them out"
+        )
 
 
 def checked_texts(X: Any) -> list[str]:

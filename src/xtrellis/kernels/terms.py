@@ -315,16 +315,26 @@ def _sort_by_digits(numbers, start, stop, spare, first, digits):
 
 
 @kernel
-def weigh_terms(indptr, indices, data, rarity):
-    """Counts to weights: logarithms, times the rarity of columns, in rows of norm 1."""
+def weigh_terms(indptr, indices, data, rarity, n_words, word_share):
+    """Counts to weights: logarithms, times the rarity of columns, in rows of norm 1.
+
+    The first ``n_words`` columns are words. They make up ``word_share`` of a row's squared norm if
+    it has other columns, too; or as much as it happens to be, if that is negative.
+    """
     for row in range(indptr.size - 1):
-        total = 0.0
+        of_words, of_others = 0.0, 0.0
         for p in range(indptr[row], indptr[row + 1]):
             if data[p] > 1:
                 data[p] = 1 + log(np.float64(data[p]))
             if rarity.size:
                 data[p] *= rarity[indices[p]]
-            total += np.float64(data[p]) * np.float64(data[p])
-        norm = np.float32(sqrt(total))
+            square = np.float64(data[p]) * np.float64(data[p])
+            if word_share >= 0 and indices[p] < n_words:
+                of_words += square
+            else:
+                of_others += square
+        if of_words > 0 and of_others > 0:
+            of_words, of_others = of_words / word_share, of_others / (1 - word_share)
+        word_norm, norm = np.float32(sqrt(of_words)), np.float32(sqrt(of_others))
         for p in range(indptr[row], indptr[row + 1]):
-            data[p] /= norm
+            data[p] /= word_norm if word_share >= 0 and indices[p] < n_words else norm
