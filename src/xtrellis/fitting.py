@@ -131,10 +131,12 @@ def labelled_rows(
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             check_classification_targets(y)
         classes, y_encoded = np.unique(y, return_inverse=True)
-    except TypeError:  # labels that cannot be sorted
-        first, second = sorted({type(label).__name__ for label in y})[:2]
+    except (TypeError, ValueError):  # labels that cannot be sorted, or are of no known kind
+        types = sorted({type(label).__name__ for label in y})
+        if len(types) < 2:
+            raise
         raise ValueError(
-            f"y mixes labels of types {first} and {second}: convert all of them to one type"
+            f"y mixes labels of types {types[0]} and {types[1]}: convert all of them to one type"
         ) from None
     weights = row_weights(sample_weight, X.shape[0])
     if class_weight is not None:
