@@ -12,7 +12,8 @@ thread. Prints a Markdown table with a line per set and variant; figures are mea
 - features as they are: C is not relative to the length of a typical row;
 - no pruning: only the smallest weights are dropped, of at most a hundredth of a block's largest;
 - re-ranked never, whatever held-out rows say;
-- centroids of 20 entries: never more, where models are re-ranked.
+- centroids of 20 entries: never more, where models are re-ranked;
+- no rivals: re-ranked by centroids alone.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import numpy as np
 
 from common import known_sets, load
 from xtrellis import TrellisClassifier, engine, fitting, held_out
+from xtrellis import choosing_reranking as reranking
 from xtrellis.engine import Engine
 from xtrellis.evaluation import evaluate
 
@@ -57,7 +59,9 @@ def settings(variant: str) -> Iterator[dict[str, Any]]:
     if variant == "no pruning":
         replaced.append(mock.patch.object(held_out, "choose_threshold", return_value=0.0))
     if variant.startswith("centroids"):
-        replaced.append(mock.patch.object(held_out, "N_TERMS", held_out.N_TERMS[:1]))
+        replaced.append(mock.patch.object(reranking, "N_TERMS", reranking.N_TERMS[:1]))
+    if variant == "no rivals":
+        replaced.append(mock.patch.object(reranking, "_may_gain", return_value=False))
     for each in replaced:
         each.start()
     yield {"C = 1": {"C": 1.0}, "re-ranked never": {"rerank": 0}}.get(variant, {})
@@ -68,6 +72,7 @@ def settings(variant: str) -> Iterator[dict[str, Any]]:
 VARIANTS = (
     *("all defaults", "C = 1", "order by rarity", "plain order", "width √K"),
     *("features as they are", "no pruning", "re-ranked never", "centroids of 20 entries"),
+    "no rivals",
 )
 
 

@@ -84,7 +84,7 @@ def table_row(name: str) -> str:
     cells = (
         Path(name).name,
         f"{full:.1f}",
-        f"{lazy:.1f}{' R' if model.centroids else ''}",
+        f"{lazy:.1f}{' R' if model.reranks else ''}",
         f"{full / lazy:.1f}",
         f"{model.opened(X_test).mean():.1f} of {model.trellis.n_vertices:,}",
         f"{per_row(lambda: one.predict_top_k(X_test, 5)):.1f}",

@@ -50,6 +50,7 @@ def test_words_in_all_their_forms_are_told_by_their_characters(tmp_path):
     clf.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(unseen), clf.predict_proba(unseen))
+    assert loaded.term_trials_ == clf.term_trials_
     given = clf.features_.words, clf.features_.characters, clf.features_.word_share
     names = "words", "characters", "word_share"
     again = TrellisTextClassifier(

@@ -93,7 +93,9 @@ class TrellisClassifier(growing.GrowingMixin, ShardsMixin, TrellisPredictor):
         How much the cosine with a class's centroid counts when the ten best classes of a row are
         ordered once more; 0 leaves them as they are. It helps classes with few rows, and takes
         several times as long to predict. "auto" re-ranks only if the held-out rows gain at least
-        half a point of accuracy. Only for local training.
+        half a point of accuracy; also by an SVM of each class against its rivals, the rows of other
+        classes that are mistaken for its own, if they gain half a point more. Only for local
+        training.
     max_classes : int or None, default=None
         Room for classes to come, by :meth:`add_classes` or :meth:`partial_fit`: the number of paths
         of the trellis. None makes as many paths as there are classes. Only for local training.

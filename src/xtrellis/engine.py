@@ -23,7 +23,7 @@ from .graph.similarity import Order, shares_near
 from .graph.trellis import Trellis
 from .held_out import floor_of, uncalibrated
 from .learning.learners import Learner, LinearSVM
-from .learning.rows import TrainingRows, hold_out_rows, prepare_rows
+from .learning.rows import TrainingRows, hold_out_rows, prepare_rows, typical_length
 from .learning.training import Report, TrainedEdges, train_before, train_edges
 from .model.weights import EdgeWeights
 from .prediction import TrellisModel
@@ -67,18 +67,11 @@ def in_units_of_rows(
     squares: npt.NDArray[Any],
     sample_weight: Float32Array,
 ) -> Learner:
-    """The learner for rows of these squared lengths: an SVM whose C is ours measures in theirs.
-
-    The unit is the root mean square of the lengths above 0, rounded to a power of 2, by which
-    numbers are divided without error. It is 1 for rows of length 1.
-    """
-    some = squares > 0
+    """The learner for rows of these squared lengths: an SVM whose C is ours measures in theirs."""
     ours = estimator.C == "auto" and isinstance(estimator.learner, str)
-    if not ours or not isinstance(learner, LinearSVM) or not some.any():
+    if not ours or not isinstance(learner, LinearSVM):
         return learner
-    square = np.average(squares[some].astype(np.float64), weights=sample_weight[some])
-    exponent = np.clip(np.round(np.log2(square) / 2), -60, 60)  # float32 holds its square
-    return replace(learner, unit=float(2.0**exponent))
+    return replace(learner, unit=typical_length(squares, sample_weight))
 
 
 def _share_tried(n_rows: int, n_values: int) -> float:
@@ -168,8 +161,8 @@ class Engine:
         """
         if not self._orders_matter:
             return self
-        data, n_classes = self.data, self.trellis.n_classes
-        sums = unit_sums(data.X, data.y_encoded, n_classes, ~self.held_out)
+        data = self.data
+        sums = unit_sums(data.X, data.y_encoded, len(data.classes), ~self.held_out)
         usual, *others = self.ranked
         near, found = self._shares_near(usual, sums)
         if near >= MEANT:

@@ -135,7 +135,11 @@ class Explanation:
     steps : tuple of Step
         The edges of the path, from the source to the sink.
     similarity : float or None
-        Cosine between the row and the centroid of the class, if the best classes are re-ranked.
+        Cosine between the row and the centroid of the class, if the best classes are re-ranked by
+        centroids.
+    against_rivals : float or None
+        Margin of the SVM that tells the class from its rivals, if they are re-ranked by those:
+        below 1, it speaks against the class.
     top : int
         How many features ``print`` shows.
     """
@@ -149,6 +153,7 @@ class Explanation:
     contributions: tuple[Contribution, ...]
     steps: tuple[Step, ...]
     similarity: float | None = None
+    against_rivals: float | None = None
     top: int = 10
 
     @property
@@ -203,6 +208,8 @@ class Explanation:
         text = f"total margin of the path {self.margin:+.3f}, including bias {self.bias:+.3f}"
         if self.similarity is not None:
             text += f"; cosine with the centroid of the class {self.similarity:.3f}"
+        if self.against_rivals is not None:
+            text += f"; margin against rivals {self.against_rivals:+.3f}"
         return text
 
 
@@ -225,7 +232,9 @@ def explain_row(
         step for number, model in enumerate(models) for step in _steps(model, row, encoded, number)
     ]
     share = 1 / len(models)
+    class_ = np.array([[encoded]], np.int64)
     centroids = next((each.centroids for each in models if each.centroids is not None), None)
+    rivals = next((each.rivals for each in models if each.rivals is not None), None)
     labels = models[0].classes[[encoded, predicted]].tolist()
     return Explanation(
         labels[0],
@@ -236,9 +245,8 @@ def explain_row(
         share * sum(step.bias for step in steps if not step.is_forced),
         _summed([step.contributions for step in steps], share),
         tuple(steps),
-        None
-        if centroids is None
-        else float(centroids.cosines(row, np.array([[encoded]], np.int64))[0, 0]),
+        None if centroids is None else float(centroids.cosines(row, class_)[0, 0]),
+        None if rivals is None else float(rivals.margins(row, class_)[0, 0]),
         top,
     )
 

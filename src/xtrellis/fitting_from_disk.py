@@ -175,7 +175,7 @@ def fit_from_disk(
         del before
     del rows, trained
     release_memory()
-    verdict = verdict_of(estimator, alike, folds)
+    verdict = verdict_of(estimator, alike, folds, are_sums=True)
     threshold = verdict.threshold
     edges = edges.above(threshold)
     model = settled(estimator, choice.engine.model(choice.assignment, edges), alike, verdict)

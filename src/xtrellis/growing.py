@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays import Float32Array, IntArray, canonical_csr, class_sums, squared_lengths
 from ._changing import built_aside
 from ._checks import encoded_labels, known_labels
+from .choosing_reranking import rivals_of
 from .decoding.reranking import ClassSums
 from .engine import in_units_of_rows
 from .fitting import LabelledRows, check_settings, class_sizes, labelled_rows
@@ -102,6 +103,7 @@ def _renumbered(
     class_of_path = np.full(model.trellis.n_classes, -1, np.int64)
     class_of_path[paths] = np.arange(len(paths))
     centroids = None if model.centroids is None else model.centroids.of_classes(numbers)
+    rivals = None if model.rivals is None else model.rivals.of_classes(numbers)
     sizes = model.class_sizes
     if sizes is not None:  # no row of a new class was seen yet
         sizes = Counts.of(np.append(sizes.values(model.n_classes), 0)[numbers])
@@ -110,6 +112,7 @@ def _renumbered(
         classes=classes,
         assignment=PathAssignment(paths, class_of_path),
         centroids=centroids,
+        rivals=rivals,
         class_sizes=sizes,
         conformal=None,  # sets were calibrated for the old classes
     )
@@ -192,6 +195,10 @@ def with_classes(
     settings = learner, estimator.epochs, estimator.n_jobs, seed, *drop
     retrained, n_blocks = retrain(trellis, model.weights, rows, vertices, *settings)
     grown = replace(grown, weights=stored(estimator, retrained), class_sizes=class_sizes(data))
+    if grown.rivals is not None:
+        fresh_rivals = rivals_of(grown, data, None, grown.rivals.n_entries)
+        assert fresh_rivals is not None  # there are no more features than before
+        grown = replace(grown, rivals=replace(fresh_rivals, strength=grown.rivals.strength))
     if grown.centroids is not None:
         sums = ClassSums.of(data.X, data.y_encoded, grown.n_classes)
         fresh = sums.centroids(grown.centroids.n_terms)

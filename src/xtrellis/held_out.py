@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import sets
-from ._arrays import Float32Array, Float64Array, FloatArray, IntArray
+from ._arrays import Float32Array, FloatArray
+from .choosing_reranking import rivals_of, with_reranking
 from .decoding import calibration
 from .decoding.calibration import Tempered
 from .decoding.confidence import BestPaths, fit_best_paths
 from .decoding.conformal import Conformal, conformal_of
 from .decoding.losses import DecodingLoss, get_loss
-from .decoding.reranking import N_RERANKED, N_TERMS, Centroids, ClassSums, choose_reranking
+from .decoding.reranking import ClassSums
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
 from .graph.trellis import Trellis
@@ -207,70 +208,6 @@ def choose_threshold(judged: Sequence[Judged], n_jobs: int | None) -> float:
     return threshold
 
 
-# ---------------------------------------------------------------------- re-ranking
-
-
-def with_centroids(
-    estimator: TrellisClassifier,
-    judged: Sequence[Judged],
-    data: LabelledRows,
-    inside: Sequence[npt.NDArray[np.bool_]],
-) -> list[Judged]:
-    """The models with centroids of the rows they were trained on, if these help the others.
-
-    ``inside`` are masks of these rows.
-    """
-    if estimator.rerank == 0 or not judged[0].model.is_lazy:
-        return list(judged)
-    sums = [
-        ClassSums.of(data.X, data.y_encoded, each.model.n_classes, own)
-        for each, own in zip(judged, inside, strict=True)
-    ]
-    if estimator.rerank == "auto":
-        n_listed = min(N_RERANKED, judged[0].model.n_classes)
-        judged = [replace(each, listed=each.model.k_best(each.rows.X, n_listed)) for each in judged]
-        n_terms, strength = _chosen_reranking(judged, sums)
-    else:
-        n_terms, strength = N_TERMS[0], float(estimator.rerank)
-    if not strength:
-        return list(judged)
-    return [
-        Judged(
-            replace(each.model, centroids=replace(own.centroids(n_terms), strength=strength)),
-            each.rows,
-        )
-        for each, own in zip(judged, sums, strict=True)
-    ]
-
-
-def _chosen_reranking(judged: Sequence[Judged], sums: Sequence[ClassSums]) -> tuple[int, float]:
-    """Entries of a centroid, at most, and the strength; zero if re-ranking is not worth it."""
-    kinds: list[Float64Array] = []
-    for n_terms in N_TERMS:
-        found = [
-            _cosines(each, own.centroids(n_terms)) for each, own in zip(judged, sums, strict=True)
-        ]
-        kinds.append(np.concatenate(found))
-        if all(own.places.max(initial=0) < n_terms for own in sums):
-            break  # no centroid has more entries
-    costs = np.concatenate([_listed(each)[1] for each in judged])
-    hits = np.concatenate([_listed(each)[0] == each.true_paths[:, None] for each in judged])
-    kind, strength = choose_reranking(costs, kinds, hits, _weights(judged))
-    return N_TERMS[kind], strength
-
-
-def _cosines(judged: Judged, centroids: Centroids) -> Float64Array:
-    """Cosines of the rows and the classes of the paths listed for them."""
-    classes = judged.model.assignment.class_of_path[_listed(judged)[0]]
-    return centroids.cosines(judged.rows.X, classes)
-
-
-def _listed(judged: Judged) -> tuple[IntArray, Float64Array, Float64Array]:
-    """The best paths of each row, with their costs and logarithms."""
-    assert judged.listed is not None
-    return judged.listed
-
-
 # ---------------------------------------------------------------------- all of it
 
 
@@ -308,10 +245,12 @@ def verdict_of(
     data: LabelledRows,
     folds: list[Fold],
     measure_held_out_loss: bool = False,
+    are_sums: bool = False,
 ) -> Verdict:
     """What the held-out rows of some folds say together.
 
     The list is emptied: of the weights of the folds, only those that are not dropped are kept.
+    ``data`` are rows, or their sums, class by class.
     """
     threshold = 0.0 if prunes_automatically(estimator) else float(estimator.prune_threshold)
     if not folds:
@@ -326,7 +265,8 @@ def verdict_of(
         threshold = choose_threshold(judged, estimator.n_jobs)
         judged = _pruned(judged, threshold)
     judged = _with_loss(estimator, judged)
-    judged = with_centroids(estimator, judged, data, [~held_out for held_out in masks])
+    inside = [~held_out for held_out in masks]
+    judged = with_reranking(estimator, judged, data, inside, are_sums)
     fitted = fitted_calibration(estimator, judged)
     judged = [recalibrated(each, fitted) for each in judged]
     log_loss = _log_loss(judged) if measure_held_out_loss else float("nan")
@@ -338,7 +278,7 @@ def settled(
 ) -> TrellisModel:
     """A model whose small weights are dropped, with what the held-out rows say.
 
-    Centroids are those of ``data``. Without held-out rows its losses stay as they are.
+    Centroids and rivals are those of ``data``. Without held-out rows its losses stay as they are.
     """
     weights = stored(estimator, model.weights)
     if not verdict.judged:
@@ -351,11 +291,14 @@ def settled(
         calibration=of_fold.calibration,
         conformal=sets_calibrated_on(verdict.judged, estimator.n_jobs, verdict.trained_on),
     )
-    if of_fold.centroids is None:
-        return model
-    sums = ClassSums.of(data.X, data.y_encoded, model.n_classes)
-    centroids = sums.centroids(of_fold.centroids.n_terms)
-    return replace(model, centroids=replace(centroids, strength=of_fold.centroids.strength))
+    centroids, rivals = of_fold.centroids, of_fold.rivals
+    if rivals is not None:  # found without re-ranking
+        own = rivals_of(model, data, None, rivals.n_entries, estimator.n_jobs)
+        rivals = None if own is None else replace(own, strength=rivals.strength)
+    if centroids is not None:
+        fresh = ClassSums.of(data.X, data.y_encoded, model.n_classes).centroids(centroids.n_terms)
+        centroids = replace(fresh, strength=centroids.strength)
+    return replace(model, centroids=centroids, rivals=rivals)
 
 
 def trained_share(data: LabelledRows, folds: Sequence[Fold]) -> float:

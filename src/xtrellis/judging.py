@@ -111,7 +111,7 @@ def ranks_of(
 
     A search may end when it comes to this class, which is most often the first.
     """
-    if not model.is_lazy or model.centroids is not None or model.assignment.n_free:
+    if not model.is_lazy or model.reranks or model.assignment.n_free:
         return _places(model.best_classes(X, k, n_jobs), y_encoded)
     wanted = model.assignment.path_of_class[y_encoded]
 

@@ -28,6 +28,7 @@ from .decoding.lazy import is_bounded, log_sums, normalised, search_settings
 from .decoding.losses import DecodingLoss, get_loss
 from .decoding.paths import checked_costs, k_shortest_paths, log_probabilities, shortest_paths
 from .decoding.reranking import N_RERANKED, Centroids
+from .decoding.rivals import Rivals
 from .decoding.vertex_losses import VertexSoftmax
 from .graph.assignment import PathAssignment
 from .graph.codebook import Code
@@ -37,6 +38,7 @@ from .model.weights import EdgeWeights
 
 _ROWS = 1_024  # that lazy decoding works on at once: there are buffers to make each time
 NO_PATHS = np.empty(0, np.int64)
+NO_LIMIT = 2**62  # of vertices that may be opened
 TOO_LARGE = "margins must be finite: the weights or the rows are too large"
 _ROUNDING = 1e-5  # of sums of products of softmaxes, whose margins are of 32 bits
 _NEGLIGIBLE = 1e-4  # error of a probability
@@ -69,6 +71,8 @@ class TrellisModel:
         The paper's code, or that of local training.
     centroids : Centroids or None
         Of the classes, if the best ones are re-ranked by them.
+    rivals : Rivals or None
+        Learners of the classes' own, if the best ones are re-ranked by these.
     conformal : Conformal or None
         How sets of classes are made, if there were rows to find out.
     class_sizes : Counts or None
@@ -83,6 +87,7 @@ class TrellisModel:
     calibration: BestPaths | Tempered
     code: Code
     centroids: Centroids | None = None
+    rivals: Rivals | None = None
     conformal: Conformal | None = None
     class_sizes: Counts | None = None
 
@@ -106,8 +111,9 @@ class TrellisModel:
             if isinstance(self.calibration, BestPaths):
                 raise ValueError("calibration must be of all paths, as the loss is")
             return
-        if self.centroids is not None:
-            check_shape("centroids", self.centroids.starts, (self.n_classes + 1,))
+        for name, each in (("centroids", self.centroids), ("rivals", self.rivals)):
+            if each is not None:
+                check_shape(name, each.starts, (self.n_classes + 1,))
         tails, _ = self.trellis.endpoints()
         starts = np.searchsorted(np.sort(tails), np.arange(self.trellis.n_vertices))
         weights = self.weights
@@ -172,7 +178,7 @@ class TrellisModel:
         from .kernels import lazy
         from .kernels._jit import for_types_of
 
-        arguments = *self._search_arguments(self.centroids), NO_PATHS
+        arguments = *self._search_arguments(self.reranks), NO_PATHS
         none, unused = np.full((1, 1), -1, np.int64), (np.empty((1, 1)), np.empty(1, np.int64))
         compiled: dict[Any, Callable[..., Any]] = {}  # for features of a type
 
@@ -203,12 +209,17 @@ class TrellisModel:
         """Whether paths are found from the margins of a few vertices; see ``kernels.lazy``."""
         return self.code == "local" and is_bounded(self.loss) and not self.weights.nonlinear
 
+    @property
+    def reranks(self) -> bool:
+        """Whether the best paths are ordered once more, by centroids or rivals."""
+        return self.centroids is not None or self.rivals is not None
+
     def k_best(self, X: Any, k: int) -> tuple[IntArray, Float64Array, Float64Array]:
         """The k best paths of each row, their costs, and their logs as products of softmaxes."""
         return self._search(X, k)[:3]
 
     def ranked(self, X: Any, k: int) -> tuple[IntArray, Float64Array, Float64Array]:
-        """The same, the best of them re-ranked if there are centroids."""
+        """The same, the best of them re-ranked if there are centroids or rivals."""
         return self._ranked(X, k)[:3]
 
     def opened(self, X: Any, k: int = 1) -> IntArray:
@@ -216,23 +227,38 @@ class TrellisModel:
         return self._ranked(X, k)[3]
 
     def _ranked(self, X: Any, k: int) -> tuple[IntArray, Any, Any, IntArray]:
-        if self.centroids is None:
+        if not self.reranks:
             return self._search(X, k)
         if not self.assignment.n_free:
-            return self.search(X, k, self.centroids)
-        n_reranked = min(N_RERANKED, self.n_classes)
-        paths, costs, logs, opened = self._search(X, max(k, n_reranked))
-        class_of_path = self.assignment.class_of_path
-        self.centroids.rerank(X, class_of_path, n_reranked, paths, costs, logs)
+            return self.search(X, k, reranked=True)
+        paths, costs, logs, opened = self._search(X, max(k, min(N_RERANKED, self.n_classes)))
+        self.rerank(X, paths, costs, logs)
         return paths[:, :k], costs[:, :k], logs[:, :k], opened
 
-    def _search_arguments(self, centroids: Centroids | None) -> tuple[Any, ...]:
-        """What the search takes of the model, and of the centroids if it is to re-rank."""
-        classes = self.assignment.class_of_path
-        if centroids is None:
-            return *self._graph_arguments, None, 0.0, 0, classes
-        n_reranked = min(N_RERANKED, self.n_classes)
-        return *self._graph_arguments, centroids.arrays, centroids.strength, n_reranked, classes
+    def rerank(self, X: Any, paths: IntArray, costs: Float64Array, logs: Float64Array) -> None:
+        """Order the best ten paths of each row anew, in place; equal ones stay as they were.
+
+        Costs become the new ones.
+        """
+        from .kernels import rerank
+
+        n, classes = min(N_RERANKED, self.n_classes), self.assignment.class_of_path
+        rows = X.indptr, X.indices, X.data
+        rerank.rerank(*rows, *self._reranking_arguments, classes, paths, costs, logs, n)
+
+    def _search_arguments(self, reranked: bool, n_openable: int = NO_LIMIT) -> tuple[Any, ...]:
+        """What the search takes of the model, and of centroids and rivals if it is to re-rank."""
+        by, n_reranked = (None, 0.0, None, 0.0), 0
+        if reranked:
+            by, n_reranked = self._reranking_arguments, min(N_RERANKED, self.n_classes)
+        return *self._graph_arguments, *by, n_reranked, self.assignment.class_of_path, n_openable
+
+    @cached_property
+    def _reranking_arguments(self) -> tuple[Any, ...]:
+        """Centroids, rivals and how much they count; of what there is not, none."""
+        centroids = self.centroids or Centroids.none(self.n_classes)
+        rivals = self.rivals or Rivals.none(self.n_classes)
+        return centroids.arrays, centroids.strength, rivals.arrays, rivals.strength
 
     @cached_property
     def _graph_arguments(self) -> tuple[Any, ...]:
@@ -266,21 +292,28 @@ class TrellisModel:
         return found[0], found[1], found[2], opened
 
     def search(
-        self, X: Any, k: int, centroids: Centroids | None = None, until: IntArray = NO_PATHS
+        self,
+        X: Any,
+        k: int,
+        *,
+        reranked: bool = False,
+        until: IntArray = NO_PATHS,
+        n_openable: int = NO_LIMIT,
     ) -> tuple[IntArray, Any, Any, IntArray]:
         """The same of all paths, those that are free included: see ``kernels.lazy``.
 
-        If there are centroids, the best paths are re-ranked by them; then none may be free. A row's
-        search ends at its path in ``until``, if there are such; what is not found is -1.
+        The best paths may be re-ranked; then none may be free. A row's search ends at its path in
+        ``until``, if there are such, and after ``n_openable`` vertices; what is not found is -1.
         """
         from .kernels import lazy
 
         n_rows = X.shape[0]
         paths, opened = np.full((n_rows, k), -1, np.int64), np.empty(n_rows, np.int64)
         costs, logs = np.empty((n_rows, k)), np.empty((n_rows, k))
-        rows, arguments = (X.indptr, X.indices, X.data), self._search_arguments(centroids)
-        lazy.k_best(*rows, *arguments, until, paths, costs, logs, opened)
-        if n_rows and (paths[:, 0] if len(until) else paths).min() < 0:
+        arguments = *self._search_arguments(reranked, n_openable), until
+        lazy.k_best(X.indptr, X.indices, X.data, *arguments, paths, costs, logs, opened)
+        needed = paths[:, :1] if len(until) else paths
+        if n_openable == NO_LIMIT and needed.min(initial=0) < 0:
             raise ValueError(TOO_LARGE)
         return paths, costs, logs, opened
 
@@ -345,7 +378,7 @@ class TrellisModel:
     def best_labels(self, X: Any, k: int) -> tuple[npt.NDArray[Any], Float64Array]:
         """Labels of the k best classes of each row, best first, and their probabilities."""
         n_listed = k
-        if self.centroids is not None and k > N_BEST:  # any re-ranked one may be likelier
+        if self.reranks and k > N_BEST:  # any re-ranked one may be likelier
             n_listed = max(k, N_RERANKED)
         encoded, log_p = self.top_k(X, min(n_listed, self.n_classes))
         return self.classes[encoded[:, :k]], np.exp(log_p[:, :k])

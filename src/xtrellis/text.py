@@ -89,10 +89,14 @@ class TrellisTextClassifier(
 
     classifier_: Any
     features_: TextFeatures
+    term_trials_: tuple[TermTrial, ...]
     layout_: dict[str, Any]  # how the command read the training rows: columns, delimiter, header
 
     _saved: ClassVar[dict[str, Any]] = {"classifier_": RowClassifier, "features_": Any}
-    _saved_if_set: ClassVar[dict[str, Any]] = {"layout_": dict[str, str | bool]}
+    _saved_if_set: ClassVar[dict[str, Any]] = {
+        "layout_": dict[str, str | bool],
+        "term_trials_": tuple[TermTrial, ...],
+    }
 
     def _check_parts(self) -> None:
         check_is_fitted(self.classifier_)

@@ -331,7 +331,10 @@ def test_errors_are_one_line_with_the_place(folder, tmp_path):
         (("--training", "joint", "-C", "3"), "-C applies only to --learner svm, not to perceptron"),
         (("--learner", "arow", "-C", "3"), "-C applies only to --learner svm, not to arow"),
         (("--words", "2-1"), "--words must be a range such as 1-2, or 0; got '2-1'"),
-        (("--words", "0"), "--words and --characters are both 0: no terms are left"),
+        (
+            ("--words", "0", "--characters", "0"),
+            "--words and --characters are both 0: no terms are left",
+        ),
     ):
         _, err = command("train", folder / "train.tsv", tmp_path / "model", *options, code=2)
         assert message in " ".join(err.split())

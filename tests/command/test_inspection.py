@@ -10,6 +10,8 @@ from xtrellis import TrellisClassifier
 from xtrellis.command.inspection import _trials
 from xtrellis.selection.settings import Selection, Trial
 
+ENDINGS = ["rast", "lung", "sche", "nett", "tuch", "wind", "pold", "gern", "zimt", "quax"]
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
@@ -43,6 +45,27 @@ def test_what_was_chosen_and_why(model):
     (selection,) = facts["selections"]
     assert {"order", "C", "slice_width", "trials"} <= selection.keys()
     assert selection["C"] in [trial["C"] for trial in selection["trials"]]
+
+
+def test_terms_that_were_tried(tmp_path):
+    """Texts that share parts of words: endings tell their classes, whole words nothing."""
+    texts = [f"{a}{b}{end}" for a in "bdfgklmnp" for b in "aeiou" for end in ENDINGS]
+    rows = tmp_path / "rows.tsv"
+    rows.write_text("".join(f"{text[2:]}\t{text}\n" for text in texts))
+    printed("train", rows, tmp_path / "model", "-C", "1")
+    table = inspect(tmp_path / "model")
+    assert "terms tried on held-out texts" in table
+    (chosen,) = [line for line in table.splitlines() if line.endswith("<- chosen")]
+    assert "characters 1-4" in chosen
+    facts = json.loads(inspect(tmp_path / "model", "--json"))
+    assert chosen.split("%", 1)[1].removesuffix("<- chosen").strip() == facts["terms"]
+    assert [trial["terms"]["words"] for trial in facts["term_trials"]] == [[1, 2], None] + [
+        [1, 2]
+    ] * 2
+    printed("train", rows, tmp_path / "given", "-C", "1", "--characters", "2-3")
+    table = inspect(tmp_path / "given")
+    assert "terms tried" not in table
+    assert "characters 2-3" in table
 
 
 def test_trials_of_some_of_the_classes():

@@ -62,7 +62,7 @@ WRONG = [
     "train rows.tsv new --min-df 0",
     "train rows.tsv new --min-df 99",
     "train rows.tsv new --hash-size 0",
-    "train rows.tsv new --words 0",
+    "train rows.tsv new --words 0 --characters 0",
     "train rows.tsv new --words 3-1",
     "train rows.tsv new --characters x",
     "train rows.tsv new --trellises 0",

@@ -15,6 +15,7 @@ from xtrellis.decoding import PathHinge, VertexSoftmax, get_loss
 from xtrellis.decoding.confidence import BestPaths
 from xtrellis.decoding.lazy import is_bounded, normalised
 from xtrellis.decoding.reranking import N_RERANKED, N_TERMS, STRENGTHS, ClassSums
+from xtrellis.decoding.rivals import Rivals
 from xtrellis.graph import Trellis, random_assignment
 from xtrellis.kernels.lazy import RESOLUTION
 from xtrellis.learning.blocks import all_edge_groups
@@ -114,14 +115,23 @@ def test_one_at_a_time_is_the_same_as_many(graph, seed, tied):
         np.testing.assert_array_equal(model.k_best(one, min(4, graph[0]))[0][0], best[i])
 
 
-def reranking(model, seed, strength, tied):
-    """The model with random centroids, of which many are alike if they are tied."""
+def reranking(model, seed, strength, rival_strength, tied):
+    """The model with random centroids and rivals, of which many are alike if they are tied."""
     rng, shape = np.random.default_rng(seed), (model.n_classes, 12)
     near = rng.random(shape) * (rng.random(shape) < 0.4)
     near = sparse.csr_matrix(np.ceil(2 * near) if tied else near)
     sums = ClassSums.of(near, np.arange(model.n_classes), model.n_classes)
-    centroids = sums.centroids(N_TERMS[0])
-    return replace(model, centroids=replace(centroids, strength=strength))
+    centroids = replace(sums.centroids(N_TERMS[0]), strength=strength)
+    if rival_strength is None:
+        return replace(model, centroids=centroids)
+    features = [np.flatnonzero(rng.random(12) < 0.5) for _ in range(model.n_classes)]
+    starts = np.concatenate([[0], np.cumsum([len(own) for own in features])])
+    codes = rng.integers(-3, 4, starts[-1]).astype(np.int8)
+    units = np.full(model.n_classes, 0.5 if tied else 0.3, np.float32)
+    biases = np.round(rng.random(model.n_classes)).astype(np.float32)
+    own = np.concatenate(features).astype(np.int32), codes, units, biases
+    rivals = Rivals(rival_strength, starts, *own)
+    return replace(model, centroids=centroids if strength else None, rivals=rivals)
 
 
 @pytest.mark.parametrize("loss", LOSSES[1:4], ids=str)
@@ -129,19 +139,38 @@ def reranking(model, seed, strength, tied):
     graphs(max_classes=80),
     st.integers(0, 10**6),
     st.sampled_from([0.0, *STRENGTHS]),
+    st.sampled_from([None, 0.0, 0.5, 4.0]),
     st.booleans(),
     st.integers(1, 12),
 )
-def test_reranking_ends_early_with_the_same_answers(loss, graph, seed, strength, tied, k):
+def test_reranking_ends_early_with_the_same_answers(loss, graph, seed, strength, rivals, tied, k):
     """Those of ten paths that are found first and then ordered anew, to the last bit."""
     model, X = model_with(Trellis(*graph), loss, seed, tied), rows(seed + 1, tied)
-    model = reranking(model, seed, strength, tied)
+    model = reranking(model, seed, strength, rivals, tied)
     k, n_reranked = min(k, model.n_classes), min(N_RERANKED, model.n_classes)
     expected = model.k_best(X, max(k, n_reranked))
-    model.centroids.rerank(X, model.assignment.class_of_path, n_reranked, *expected)
+    model.rerank(X, *expected)
     for found, wanted in zip(model.ranked(X, k), expected, strict=True):
         np.testing.assert_array_equal(found, wanted[:, :k])
     assert (model.opened(X, k) <= model.search(X, max(k, n_reranked))[3]).all()
+
+
+@given(graphs(max_classes=60), st.integers(0, 10**6), st.integers(1, 6))
+def test_a_search_of_few_vertices_finds_the_best_paths_through_them(graph, seed, n_openable):
+    """All paths if they are few enough; else some, in the order of their costs, and no others."""
+    model, X = model_with(Trellis(*graph), LOSSES[0], seed, False), rows(seed + 1, False)
+    k = min(10, graph[0])
+    paths, costs, _, opened = model.search(X, k, n_openable=n_openable)
+    every, every_cost, *_ = model.search(X, graph[0])
+    assert opened.max() <= n_openable
+    for i in range(X.shape[0]):
+        found = paths[i] >= 0
+        own = [every[i].tolist().index(path) for path in paths[i][found]]
+        assert own == sorted(set(own))
+        np.testing.assert_array_equal(costs[i][found], every_cost[i][own])
+        assert found[: len(own)].all()
+        if opened[i] < n_openable:
+            np.testing.assert_array_equal(paths[i], every[i, :k])
 
 
 def test_one_reranked_path_needs_few_vertices():

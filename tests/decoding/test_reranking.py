@@ -9,6 +9,8 @@ from scipy import sparse
 from xtrellis import TrellisClassifier, load_model
 from xtrellis._arrays import canonical_csr
 from xtrellis.decoding.reranking import N_TERMS, Centroids, ClassSums, choose_reranking
+from xtrellis.decoding.rivals import Rivals
+from xtrellis.kernels import rerank
 
 
 def few_rows(n_classes=300, seed=0):
@@ -63,7 +65,8 @@ def test_order_follows_costs_less_cosines():
         order = np.argsort(new[:, :n], axis=1, kind="stable")  # equal ones as before
         order = np.concatenate([order, np.tile([6, 7], (len(y), 1))], axis=1)
         found = paths.copy(), costs.copy(), -costs
-        centroids.rerank(rows, class_of_path, n, *found)
+        by = centroids.arrays, strength, Rivals.none(40).arrays, 0.0
+        rerank.rerank(rows.indptr, rows.indices, rows.data, *by, class_of_path, *found, n)
         for ours, expected in zip(found, (paths, new, -costs), strict=True):
             wanted = np.take_along_axis(expected, order, axis=1)
             np.testing.assert_allclose(ours, wanted, atol=1e-12)

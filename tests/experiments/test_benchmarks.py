@@ -68,6 +68,19 @@ def test_features_of_texts_are_compared(tmp_path, monkeypatch, capsys):
     assert "one text to its label" in printed
 
 
+def test_terms_are_compared(tmp_path, monkeypatch, capsys):
+    texts, labels = reports(700)
+    for part, rows in (("train", slice(600)), ("test", slice(600, None))):
+        pairs = zip(labels[rows], texts[rows], strict=True)
+        (tmp_path / f"{part}.txt").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    monkeypatch.setattr("sys.argv", ["bench_terms.py", str(tmp_path)])
+    importlib.import_module("bench_terms").main()
+    printed = capsys.readouterr().out.splitlines()[2:]
+    assert len(printed) == 5
+    assert "**chosen**" in printed[0]
+    assert "words 1-2 (25 %) and characters 1-4" in printed[3]
+
+
 def test_sets_are_found_by_name_in_the_folder_of_the_environment(folder, monkeypatch):
     common = importlib.import_module("common")
     with pytest.raises(SystemExit, match="nor a folder with train"):

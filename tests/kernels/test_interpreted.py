@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import xtrellis
 from xtrellis import LTLSClassifier, TrellisClassifier, load_model
+from xtrellis._arrays import canonical_csr
 from xtrellis.data import read_svmlight
 from xtrellis.data.text_features import TextFeatures
 from xtrellis.decoding import (
@@ -26,6 +27,7 @@ from xtrellis.decoding import (
     path_log_probabilities,
 )
 from xtrellis.decoding.calibration import fit_temperature
+from xtrellis.decoding.rivals import train_rivals
 from xtrellis.graph import Trellis, similarity_assignment
 
 X, Y = make_blobs(70, 5, centers=7, cluster_std=2.0, random_state=0)
@@ -73,6 +75,9 @@ def kernel_results(folder):
         paths = rng.integers(0, n_classes, 4)
         weights = np.ones(4)
         yield np.array(fit_temperature(trellis, margins, paths, weights, VertexSoftmax()))
+    listed = rng.integers(-1, 7, (len(Y), 3))
+    rivals = train_rivals(canonical_csr(X), Y, listed, np.ones(len(Y), np.float32), 7)
+    yield rivals.margins(canonical_csr(X), np.tile(np.arange(7), (len(Y), 1)))
     yield similarity_assignment(Trellis(7, 2), X, Y, random_state=0).path_of_class
     texts = ["Σίσυφος, the cat's 3 Straße 🙂", "a\xa0b  the CAT", "", "\u0130 x_y"]
     for terms in (((1, 2), None, None), ((1, 1), (2, 4), None), ((1, 2), (3, 3), 64)):

@@ -18,6 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,8 @@ from xtrellis import (
     TrellisTextClassifier,
     load_model,
 )
+from xtrellis.choosing_reranking import rivals_of
+from xtrellis.fitting import labelled_rows
 from xtrellis.model import ModelFileError
 from xtrellis.model.packed_arrays import Counts, Texts
 
@@ -105,6 +108,10 @@ def models():
     many = rng.random((600, N_FEATURES)), np.arange(600) % N_CLASSES
     found["sets"] = TrellisClassifier(4, C=1.0, calibration=0.3, random_state=0).fit(*many)
     assert found["sets"].model_.conformal is not None
+    for name in ("local", "room"):  # rivals are for more rows than these
+        clf = found[f"{name}, rivals"] = copy.deepcopy(found[name])
+        learned = rivals_of(clf.model_, labelled_rows(clf, X, names[y], None))
+        clf.model_ = replace(clf.model_, rivals=replace(learned, strength=1.0))
     found["numbered"] = TrellisClassifier(4, random_state=0).fit(X, y)
     for name in ("local", "paper", "ltls", "ensemble"):
         found[f"{name}, pruned"] = copy.deepcopy(found[name]).prune(threshold=0.05)

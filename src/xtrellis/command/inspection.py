@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import Json, Model
 from .outputs import check_plain_labels, check_stdout, print_facts
 from .words import members, one_or_all
+
+if TYPE_CHECKING:
+    from ..selection.terms import TermTrial
 
 _SHOWN = 5  # labels
 
@@ -35,10 +39,15 @@ def inspect(
     facts = _facts(model, loaded)
     parts = members(getattr(loaded, "classifier_", loaded))
     selections = [each.selection_ for each in parts if hasattr(each, "selection_")]
+    tried = getattr(loaded, "term_trials_", ())
     if json:
-        print_facts({**facts, "selections": [asdict(each) for each in selections]}, json)
+        terms = {"term_trials": [asdict(each) for each in tried]} if tried else {}
+        selections = [asdict(each) for each in selections]
+        print_facts({**facts, **terms, "selections": selections}, json)
         return
     print_facts(_in_words(facts), json)
+    if tried:
+        print(f"\n{_term_trials(tried, facts['terms'])}")
     for selection in selections:
         print(f"\n{_trials(selection, len(loaded.classes_))}")
 
@@ -78,8 +87,14 @@ def _facts(model: Path, loaded: Any) -> dict[str, Any]:
         "temperature": one_or_all([each.temperature_ for each in parts]),
         "calibration": one_or_all([repr(each.calibration_) for each in parts]),
         "reranking": one_or_all([_strength(each.model_.centroids) for each in parts]),
+        "rivals": one_or_all([_strength(each.model_.rivals) for each in parts]),
         "settings": " ".join(repr(loaded).split()),
     }
+    if hasattr(loaded, "features_"):
+        from ..selection.terms import Terms
+
+        own = loaded.features_
+        facts["terms"] = str(Terms(own.words, own.characters, own.word_share))
     if hasattr(loaded, "first_feature_"):
         facts["first_feature"] = loaded.first_feature_
     if getattr(loaded, "layout_", None):
@@ -92,9 +107,9 @@ def _facts(model: Path, loaded: Any) -> dict[str, Any]:
     return facts
 
 
-def _strength(centroids: Any) -> float:
-    """How much re-ranking counts; 0 if there is none."""
-    return 0.0 if centroids is None else float(centroids.strength)
+def _strength(reranking: Any) -> float:
+    """How much centroids or rivals count; 0 if there are none."""
+    return 0.0 if reranking is None else float(reranking.strength)
 
 
 def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +119,8 @@ def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
     labels = [label if label.isprintable() else shown(label) for label in facts["labels"]]
     more = ["..."] if facts["classes"] > _SHOWN else []
     words = {**facts, "labels": ", ".join([*labels, *more])}
-    words["reranking"] = _for_each(facts["reranking"], "on, with strength {:.3g}")
+    for name in ("reranking", "rivals"):
+        words[name] = _for_each(facts[name], "on, with strength {:.3g}")
     if "layout" in facts:
         words["layout"] = ", ".join(f"{name} {fact!r}" for name, fact in facts["layout"].items())
     if "dropped_in_training" in facts:
@@ -112,6 +128,27 @@ def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
             facts["dropped_in_training"], "weights up to {:.4g}"
         )
     return words
+
+
+def _term_trials(trials: Sequence[TermTrial], chosen: str) -> str:
+    """Table of the terms that were tried on held-out texts.
+
+    >>> from xtrellis.selection.terms import Terms, TermTrial
+    >>> trials = TermTrial(Terms((1, 2), None), 0.89), TermTrial(Terms(None, (1, 4)), 0.91)
+    >>> print(_term_trials(trials, "characters 1-4"))
+    terms tried on held-out texts; others than words only if clearly more accurate
+    accuracy  terms
+      89.00%  words 1-2
+      91.00%  characters 1-4  <- chosen
+    """
+    lines = [
+        "terms tried on held-out texts; others than words only if clearly more accurate",
+        "accuracy  terms",
+    ]
+    for trial in trials:
+        mark = "  <- chosen" if str(trial.terms) == chosen else ""
+        lines.append(f"{trial.accuracy:8.2%}  {trial.terms}{mark}")
+    return "\n".join(lines)
 
 
 def _for_each(values: Any, phrase: str) -> str:

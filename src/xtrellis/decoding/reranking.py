@@ -123,6 +123,12 @@ class Centroids:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(strength, starts, unpack_gaps(gaps, wide_gaps, starts), codes)
 
+    @classmethod
+    def none(cls, n_classes: int) -> Centroids:
+        """Centroids that change nothing."""
+        starts, features = np.zeros(n_classes + 1, np.int64), np.empty(0, np.int64)
+        return cls(0.0, starts, features, np.empty(0, np.uint8))
+
     def of_classes(self, numbers: IntArray) -> Centroids:
         """The centroids of these classes, in this order; -1 stands for one that has none."""
         counts = np.where(numbers < 0, 0, np.diff(self.starts)[numbers])
@@ -144,25 +150,6 @@ class Centroids:
             X.indptr, X.indices, X.data, self.starts, self.features, self.codes, classes, out
         )
         return out
-
-    def rerank(
-        self,
-        X: Any,
-        class_of_path: IntArray,
-        n: int,
-        paths: IntArray,
-        costs: Float64Array,
-        logs: Float64Array,
-    ) -> None:
-        """Order the first n paths of each row anew, in place; equal ones stay as they were.
-
-        Costs become the new ones.
-        """
-        from ..kernels import rerank
-
-        row = X.indptr, X.indices, X.data
-        own = self.starts, self.features, self.codes, self.strength
-        rerank.rerank(*row, *own, class_of_path, paths, costs, logs, n)
 
     @cached_property
     def arrays(self) -> CentroidArrays:
@@ -279,13 +266,15 @@ def choose_reranking(
     cosines: Sequence[Float64Array],
     hits: npt.NDArray[np.bool_],
     sample_weight: Float32Array,
+    strengths: Sequence[float] = STRENGTHS,
+    n_deviations: float = 1.0,
 ) -> tuple[int, float]:
     """Which of several kinds of cosines, and at which strength, makes rows right most often.
 
     Among those whose gain is within half a point of the best, or within chance of it, the first
     kind is taken, at its smallest strength: centroids are then small, and the search ends early.
-    The strength is zero if the gain is not enough, or may be chance itself. ``hits`` says which of
-    a row's paths is the true one, if any.
+    The strength is zero if the gain is not enough, or may be chance itself: less than so many
+    standard deviations. ``hits`` says which of a row's paths is the true one, if any.
     """
     if len(hits) < ENOUGH:
         return 0, 0.0
@@ -300,12 +289,12 @@ def choose_reranking(
         return float(np.sqrt(share**2 @ (some != others)))
 
     before = right(0, 0.0)
-    settings = [*product(range(len(cosines)), STRENGTHS)]
+    settings = [*product(range(len(cosines)), strengths)]
     outcomes = [right(*setting) for setting in settings]
     gains = np.array([share @ outcome for outcome in outcomes]) - share @ before
     best = int(np.argmax(gains))
     for gain, outcome, (kind, strength) in zip(gains, outcomes, settings, strict=True):
-        is_worth_it = gain >= max(LEAST_GAIN, chance(outcome, before))
+        is_worth_it = gain >= max(LEAST_GAIN, n_deviations * chance(outcome, before))
         if is_worth_it and gain >= gains[best] - max(LEAST_GAIN, chance(outcome, outcomes[best])):
             return kind, strength
     return 0, 0.0

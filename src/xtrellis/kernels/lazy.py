@@ -21,10 +21,9 @@ from .costs import _exp, _log, score
 from .rerank import (
     N_BUCKETS,
     NO_COSINE,
-    cosine,
+    extra_cost,
     insert,
     largest_cosine,
-    reranked_cost,
     squared_length,
 )
 
@@ -154,8 +153,11 @@ def k_best(
     log_sums_at_rest,
     c,
     strength,
+    r,
+    rival_strength,
     n_reranked,
     class_of_path,
+    n_openable,
     last_paths,
     paths,
     path_costs,
@@ -164,10 +166,11 @@ def k_best(
 ):
     """The k cheapest paths of every row, cheapest first, with their costs.
 
-    If there are centroids ``c``, the first ``n_reranked`` paths are ordered anew by those of their
-    classes, and the search ends as soon as no other can be among the k best. (None is a type of its
-    own: the kernel for it is compiled without all that.) If there are
-    ``last_paths``, one for each row, it ends when it has found this path, too.
+    If there are centroids ``c`` and rivals ``r``, the first ``n_reranked`` paths are ordered anew
+    by those of their classes, and the search ends as soon as no other can be among the k best.
+    (None is a type of its own: the kernel for it is compiled without all that.) If there are
+    ``last_paths``, one for each row, it ends when it has found this path, too. After ``n_openable``
+    vertices no other is opened: paths that need one are not found.
 
     Vertices of the last slice have one edge, whose margin does not depend on the row: a path that
     reaches one is complete. ``width``, ``digits`` and ``counts`` are b, A and T of the trellis;
@@ -182,7 +185,6 @@ def k_best(
     slots, homes, table = w.slots, w.homes, w.table
     columns, values = w.columns, w.values
     if c is not None:
-        starts, features, codes = c.starts, c.features, c.codes
         lists, buckets, excesses = c.slots, c.buckets, c.excesses
         sums = np.empty(N_BUCKETS, np.float32)
     n_vertices = vertex_starts.size - 1
@@ -232,7 +234,7 @@ def k_best(
         if length > _LONGEST:  # its margins may overflow: it gets no path
             n_opened[i] = 0
             continue
-        nearest, is_known = NO_COSINE, False  # bound of the cosine with any class
+        nearest, is_known = NO_COSINE, strength == 0  # bound of the cosine with any class
         is_bounded = last_slice == 0 or (normalisation >= 1 and power != 0)  # bounds would be zero
         for v in range(width):
             ahead[v] = 0.0
@@ -300,13 +302,13 @@ def k_best(
                 break
             if c is not None and found >= k:
                 key = keys[heap[0]] / RESOLUTION
-                proved = reranked_cost(key, strength, nearest) >= path_costs[i, k - 1]
+                proved = key - strength * nearest >= path_costs[i, k - 1]
                 if not proved and not is_known:
                     nearest, is_known = largest_cosine(
                         indices, data, start, start + n_features, length, lists, buckets,
                         excesses, sums,
                     ), True  # fmt: skip
-                    proved = reranked_cost(key, strength, nearest) >= path_costs[i, k - 1]
+                    proved = key - strength * nearest >= path_costs[i, k - 1]
                 if proved:
                     break
             # Follow the cheapest edge of all: to the sink, or to a vertex that may be new.
@@ -337,18 +339,17 @@ def k_best(
                     paths[i, found], path_costs[i, found] = numbers[item], cost
                     path_logs[i, found] = log
                 if c is not None and found < n_reranked:
-                    near = cosine(
-                        indices, data, start, start + n_features, length, starts, features,
-                        codes, class_of_path[numbers[item]],
+                    cost += extra_cost(
+                        indices, data, start, start + n_features, length, c, strength, r,
+                        rival_strength, class_of_path[numbers[item]],
                     )  # fmt: skip
-                    cost = reranked_cost(cost, strength, near)
                     insert(paths, path_costs, path_logs, i, found, numbers[item], cost, log)
                 found += 1
                 if i < last_paths.size and numbers[item] == last_paths[i]:
                     break
                 continue
             reached = 1 + (slice_ + 1) * width + head
-            if visits[reached] == n_sought:
+            if visits[reached] == n_sought or (visits[reached] == 0 and n_open >= n_openable):
                 continue
             places[n_items], slices[n_items] = reached, slice_ + 1
             passed[n_items], spent[n_items] = numbers[item], keys[item] - beyond

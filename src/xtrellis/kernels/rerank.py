@@ -1,6 +1,7 @@
 """Cosines of sparse rows and centroids of classes, the order of paths by them, and their bounds.
 
-A path of cost c ends at ``c - strength cosine``. So a path that was found is proved to stay before
+A path of cost c ends at ``c - strength cosine``, and higher if the class's own SVM is against it
+(``rivals``). So a path that was found is proved to stay before
 all that were not, if these cost so much that the largest cosine of any class would not be enough.
 That cosine is bounded without looking at all classes. Let ``u_f`` be the entries for feature f that
 the centroids have at unit length. All but the few largest of them are at most some ``t_f``, hence
@@ -15,6 +16,7 @@ import numpy as np
 
 from ._jit import kernel, part
 from .blocks import HIGH, LOW, slot_of
+from .rivals import rivalry
 
 N_BUCKETS = 2048  # that excesses are added up in
 _ROUNDING = 2.0**-22  # relative error of a term of a bound: larger than float32's
@@ -35,21 +37,34 @@ def cosines(indptr, indices, data, starts, features, codes, classes, out):
 
 @kernel
 def rerank(
-    indptr, indices, data, starts, features, codes, strength, class_of_path, paths, costs, logs, n
+    indptr, indices, data, c, strength, r, rival_strength, class_of_path, paths, costs, logs, n
 ):
-    """Order each row's first n paths by cost less strength times cosine, equal ones as before.
+    """Order each row's first n paths by their costs as re-ranked, equal ones as before.
 
     Costs become the new ones; ``logs`` are only brought into the same order.
     """
     for i in range(indptr.size - 1):
-        length = squared_length(data, indptr[i], indptr[i + 1])
-        for c in range(n):
-            near = cosine(
-                indices, data, indptr[i], indptr[i + 1], length, starts, features, codes,
-                class_of_path[paths[i, c]],
+        start, stop = indptr[i], indptr[i + 1]
+        length = squared_length(data, start, stop)
+        for at in range(n):
+            cost = costs[i, at] + extra_cost(
+                indices, data, start, stop, length, c, strength, r, rival_strength,
+                class_of_path[paths[i, at]],
             )  # fmt: skip
-            cost = reranked_cost(costs[i, c], strength, near)
-            insert(paths, costs, logs, i, c, paths[i, c], cost, logs[i, c])
+            insert(paths, costs, logs, i, at, paths[i, at], cost, logs[i, at])
+
+
+@part
+def extra_cost(indices, data, start, stop, length, c, strength, r, rival_strength, number):
+    """What re-ranking adds to the cost of a path whose class has this number."""
+    extra = 0.0
+    if strength != 0:
+        extra -= strength * cosine(
+            indices, data, start, stop, length, c.starts, c.features, c.codes, number
+        )
+    if rival_strength != 0:
+        extra += rival_strength * rivalry(indices, data, start, stop, r, number)
+    return extra
 
 
 @part
@@ -78,12 +93,6 @@ def cosine(indices, data, start, stop, length, starts, features, codes, number):
             p += 1
             q += 1
     return total / np.sqrt(length * size) if length * size > 0 else 0.0
-
-
-@part
-def reranked_cost(cost, strength, near):
-    """Cost of a path whose class has this cosine."""
-    return cost - strength * near
 
 
 @part

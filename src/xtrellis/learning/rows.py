@@ -45,6 +45,22 @@ def merge_rows(
     return canonical_csr(X[kept]), y_encoded[kept], weights, may_hold_out
 
 
+def typical_length(squares: npt.NDArray[Any], sample_weight: Float32Array) -> float:
+    """Root mean square of lengths above 0, given their squares, rounded to a power of 2.
+
+    By that, numbers are divided without error. It is 1 for rows of length 1, and if there are none.
+
+    >>> typical_length(np.array([9.0, 0.0, 16.0]), np.ones(3, np.float32))
+    4.0
+    """
+    some = squares > 0
+    if not some.any():
+        return 1.0
+    square = np.average(squares[some].astype(np.float64), weights=sample_weight[some])
+    exponent = np.clip(np.round(np.log2(square) / 2), -60, 60)  # float32 holds its square
+    return float(2.0**exponent)
+
+
 def hold_out_rows(
     y_encoded: IntArray,
     fraction: float,

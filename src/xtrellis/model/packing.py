@@ -53,6 +53,7 @@ HOMES = {
     "Tempered": "xtrellis.decoding.losses",
     "BestPaths": "xtrellis.decoding.confidence",
     "Centroids": "xtrellis.decoding.reranking",
+    "Rivals": "xtrellis.decoding.rivals",
     "Conformal": "xtrellis.decoding.conformal",
     "LinearSVM": "xtrellis.learning.learners",
     "Arow": "xtrellis.learning.learners",
@@ -61,6 +62,8 @@ HOMES = {
     "Pruning": "xtrellis.learning.pruning",
     "Selection": "xtrellis.selection.settings",
     "Trial": "xtrellis.selection.settings",
+    "Terms": "xtrellis.selection.terms",
+    "TermTrial": "xtrellis.selection.terms",
 }
 
 

@@ -22,11 +22,21 @@ FEWER = 0.1  # or of the errors
 
 @dataclass(frozen=True)
 class Terms:
-    """Lengths of terms, and the share of a row's squared norm that its words make up."""
+    """Lengths of terms, and the share of a row's squared norm that its words make up.
+
+    >>> print(Terms((1, 2), (1, 4), 0.25))
+    words 1-2 (25%) and characters 1-4
+    """
 
     words: Lengths | None
     characters: Lengths | None
     word_share: float | None = None
+
+    def __str__(self) -> str:
+        share = "" if self.word_share is None else f" ({self.word_share:.0%})"
+        kinds = ("words", self.words, share), ("characters", self.characters, "")
+        told = [f"{name} {each[0]}-{each[1]}{more}" for name, each, more in kinds if each]
+        return " and ".join(told)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,7 @@ def _explanation(served: ServedModel, row: Any) -> dict[str, Any]:
         "in_favour": [_word(each) for each in found.in_favour[:N_WORDS]],
         "against": [_word(each) for each in found.against[:N_WORDS]],
         "similarity": found.similarity,
+        "against_rivals": found.against_rivals,
         "steps": [
             {
                 "trellis": step.trellis,
