@@ -61,7 +61,8 @@ def best_terms(
         TermTrial(terms, _accuracy(terms, inside, outside, min_df, hash_size, n_jobs))
         for terms in candidates
     )
-    return choose_terms(trials, len(outside.texts)), trials
+    weight = outside.sample_weight.astype(np.float64)
+    return choose_terms(trials, int(weight.sum() ** 2 / (weight**2).sum())), trials
 
 
 def _sample(data: Labelled, rng: np.random.RandomState) -> Labelled:

@@ -137,11 +137,11 @@ class Explanation:
     similarity : float or None
         Cosine between the row and the centroid of the class, if the best classes are re-ranked by
         centroids.
-    against_rivals : float or None
-        Margin of the SVM that tells the class from its rivals, if they are re-ranked by those:
-        below 1, it speaks against the class.
     top : int
         How many features ``print`` shows.
+    against_rivals : float or None
+        Margin of the SVM that tells the class from its rivals, if the best classes are re-ranked by
+        those: below 1, it speaks against the class.
     """
 
     label: Any
@@ -153,8 +153,8 @@ class Explanation:
     contributions: tuple[Contribution, ...]
     steps: tuple[Step, ...]
     similarity: float | None = None
-    against_rivals: float | None = None
     top: int = 10
+    against_rivals: float | None = None
 
     @property
     def in_favour(self) -> tuple[Contribution, ...]:
@@ -234,7 +234,7 @@ def explain_row(
     share = 1 / len(models)
     class_ = np.array([[encoded]], np.int64)
     centroids = next((each.centroids for each in models if each.centroids is not None), None)
-    rivals = next((each.rivals for each in models if each.rivals is not None), None)
+    rivals = [each.rivals.margins(row, class_)[0, 0] for each in models if each.rivals is not None]
     labels = models[0].classes[[encoded, predicted]].tolist()
     return Explanation(
         labels[0],
@@ -246,8 +246,8 @@ def explain_row(
         _summed([step.contributions for step in steps], share),
         tuple(steps),
         None if centroids is None else float(centroids.cosines(row, class_)[0, 0]),
-        None if rivals is None else float(rivals.margins(row, class_)[0, 0]),
         top,
+        float(np.mean(rivals)) if rivals else None,
     )
 
 

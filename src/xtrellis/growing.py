@@ -2,7 +2,8 @@
 
 A new class takes the free path that the model finds cheapest for its centroid: the one
 that it would predict for the new class's rows anyway. Only the vertices on its path are trained
-again; the weights of all others stay as they are.
+again, and the SVMs of classes against their rivals, if there are any; the weights of all other
+vertices stay as they are.
 """
 
 from __future__ import annotations
@@ -196,9 +197,9 @@ def with_classes(
     retrained, n_blocks = retrain(trellis, model.weights, rows, vertices, *settings)
     grown = replace(grown, weights=stored(estimator, retrained), class_sizes=class_sizes(data))
     if grown.rivals is not None:
-        fresh_rivals = rivals_of(grown, data, None, grown.rivals.n_entries)
-        assert fresh_rivals is not None  # there are no more features than before
-        grown = replace(grown, rivals=replace(fresh_rivals, strength=grown.rivals.strength))
+        found = rivals_of(grown, data, None, grown.rivals.n_entries, estimator.n_jobs)
+        assert found is not None  # there are no more features than before
+        grown = replace(grown, rivals=replace(found, strength=grown.rivals.strength))
     if grown.centroids is not None:
         sums = ClassSums.of(data.X, data.y_encoded, grown.n_classes)
         fresh = sums.centroids(grown.centroids.n_terms)

@@ -72,7 +72,7 @@ class TrellisModel:
     centroids : Centroids or None
         Of the classes, if the best ones are re-ranked by them.
     rivals : Rivals or None
-        Learners of the classes' own, if the best ones are re-ranked by these.
+        One SVM per class, if the best classes are re-ranked by them.
     conformal : Conformal or None
         How sets of classes are made, if there were rows to find out.
     class_sizes : Counts or None
@@ -107,13 +107,15 @@ class TrellisModel:
                 loss.edge_scale(self.trellis)
         if self.class_sizes is not None:
             check_shape("class_sizes", self.class_sizes.values(self.n_classes), (self.n_classes,))
-        if not self.is_lazy:
-            if isinstance(self.calibration, BestPaths):
-                raise ValueError("calibration must be of all paths, as the loss is")
-            return
         for name, each in (("centroids", self.centroids), ("rivals", self.rivals)):
             if each is not None:
                 check_shape(name, each.starts, (self.n_classes + 1,))
+        if not self.is_lazy:
+            if self.reranks:
+                raise ValueError("only paths that are found lazily can be re-ranked")
+            if isinstance(self.calibration, BestPaths):
+                raise ValueError("calibration must be of all paths, as the loss is")
+            return
         tails, _ = self.trellis.endpoints()
         starts = np.searchsorted(np.sort(tails), np.arange(self.trellis.n_vertices))
         weights = self.weights
@@ -255,7 +257,7 @@ class TrellisModel:
 
     @cached_property
     def _reranking_arguments(self) -> tuple[Any, ...]:
-        """Centroids, rivals and how much they count; of what there is not, none."""
+        """Centroids, rivals and how much they count; empty ones stand for what is missing."""
         centroids = self.centroids or Centroids.none(self.n_classes)
         rivals = self.rivals or Rivals.none(self.n_classes)
         return centroids.arrays, centroids.strength, rivals.arrays, rivals.strength

@@ -18,6 +18,7 @@ from .decoding.calibration import path_costs
 from .decoding.confidence import N_BEST, BestPaths
 from .decoding.conformal import conformal_of, sets_above, true_scores
 from .decoding.paths import checked_costs, log_probabilities
+from .decoding.reranking import N_RERANKED
 from .prediction import TrellisModel
 
 # Rows to calibrate on, at most: some have a true class of low rank, which is slow. With 5,000, the
@@ -139,9 +140,11 @@ def class_scores(model: TrellisModel, X: Any, y_encoded: IntArray) -> Float64Arr
     """The score of one given class per row; other classes are listed only for re-ranking."""
     paths = model.assignment.path_of_class[y_encoded]
     if isinstance(model.calibration, BestPaths):
-        _, costs, _ = model.ranked(X, min(N_BEST, model.n_classes))
+        n_ranked = N_RERANKED if model.reranks else N_BEST
+        _, costs, _ = model.ranked(X, min(n_ranked, model.n_classes))
         own = path_costs(model.trellis, model.weights, X, paths, model.loss)
-        every = np.concatenate([costs, own[:, np.newaxis]], axis=1)
+        own = np.maximum(own, costs[:, -1])  # as of the others behind those that are re-ranked
+        every = np.concatenate([costs[:, :N_BEST], own[:, np.newaxis]], axis=1)
         return model.calibration.log_scores(every, model.n_classes)[:, -1]
     scores, start = np.empty(len(paths)), 0
     for margins in model.margin_batches(X):

@@ -9,6 +9,7 @@ from terminal import printed
 from xtrellis import TrellisClassifier
 from xtrellis.command.inspection import _trials
 from xtrellis.selection.settings import Selection, Trial
+from xtrellis.selection.terms import Terms
 
 ENDINGS = ["rast", "lung", "sche", "nett", "tuch", "wind", "pold", "gern", "zimt", "quax"]
 
@@ -58,7 +59,7 @@ def test_terms_that_were_tried(tmp_path):
     (chosen,) = [line for line in table.splitlines() if line.endswith("<- chosen")]
     assert "characters 1-4" in chosen
     facts = json.loads(inspect(tmp_path / "model", "--json"))
-    assert chosen.split("%", 1)[1].removesuffix("<- chosen").strip() == facts["terms"]
+    assert chosen.split("%", 1)[1].removesuffix("<- chosen").strip() == str(Terms(**facts["terms"]))
     assert [trial["terms"]["words"] for trial in facts["term_trials"]] == [[1, 2], None] + [
         [1, 2]
     ] * 2

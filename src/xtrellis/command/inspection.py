@@ -47,7 +47,7 @@ def inspect(
         return
     print_facts(_in_words(facts), json)
     if tried:
-        print(f"\n{_term_trials(tried, facts['terms'])}")
+        print(f"\n{_term_trials(tried, _terms_in_words(facts['terms']))}")
     for selection in selections:
         print(f"\n{_trials(selection, len(loaded.classes_))}")
 
@@ -94,7 +94,7 @@ def _facts(model: Path, loaded: Any) -> dict[str, Any]:
         from ..selection.terms import Terms
 
         own = loaded.features_
-        facts["terms"] = str(Terms(own.words, own.characters, own.word_share))
+        facts["terms"] = asdict(Terms(own.words, own.characters, own.word_share))
     if hasattr(loaded, "first_feature_"):
         facts["first_feature"] = loaded.first_feature_
     if getattr(loaded, "layout_", None):
@@ -121,6 +121,8 @@ def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
     words = {**facts, "labels": ", ".join([*labels, *more])}
     for name in ("reranking", "rivals"):
         words[name] = _for_each(facts[name], "on, with strength {:.3g}")
+    if "terms" in facts:
+        words["terms"] = _terms_in_words(facts["terms"])
     if "layout" in facts:
         words["layout"] = ", ".join(f"{name} {fact!r}" for name, fact in facts["layout"].items())
     if "dropped_in_training" in facts:
@@ -130,19 +132,25 @@ def _in_words(facts: dict[str, Any]) -> dict[str, Any]:
     return words
 
 
+def _terms_in_words(terms: dict[str, Any]) -> str:
+    from ..selection.terms import Terms
+
+    return str(Terms(**terms))
+
+
 def _term_trials(trials: Sequence[TermTrial], chosen: str) -> str:
     """Table of the terms that were tried on held-out texts.
 
     >>> from xtrellis.selection.terms import Terms, TermTrial
     >>> trials = TermTrial(Terms((1, 2), None), 0.89), TermTrial(Terms(None, (1, 4)), 0.91)
     >>> print(_term_trials(trials, "characters 1-4"))
-    terms tried on held-out texts; others than words only if clearly more accurate
+    terms tried on held-out texts; other terms than words must be clearly more accurate
     accuracy  terms
       89.00%  words 1-2
       91.00%  characters 1-4  <- chosen
     """
     lines = [
-        "terms tried on held-out texts; others than words only if clearly more accurate",
+        "terms tried on held-out texts; other terms than words must be clearly more accurate",
         "accuracy  terms",
     ]
     for trial in trials:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +25,11 @@ from .._arrays import Float32Array, Float64Array, IntArray, unit_sums
 from .._checks import check_shape
 from ..model.feature_slots import feature_slots
 from ..model.gaps import pack_gaps, unpack_gaps
+from .class_entries import are_sound, lists_of, places_in_lists, starts_of
 
 N_RERANKED = 10  # best paths that are ordered anew: twenty take half as long again, for little
 N_TERMS = (20, 50, 100, 500)  # candidates for the entries of a centroid that are kept, at most
 N_LARGEST = 64  # entries of a feature, over all centroids, that the bound of a cosine looks at
-_SOME_ENTRIES = 2**20  # of class sums, which are ranked at once
 _STEPS = 2**16 - 1  # that their sizes are rounded up to
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # candidates for lambda
 ENOUGH = 100  # held-out rows: what fewer say is chance
@@ -84,15 +84,7 @@ class Centroids:
 
     def __post_init__(self) -> None:
         check_shape("codes", self.codes, self.features.shape)
-        sound = (
-            0 <= self.strength < 1e6
-            and self.starts.ndim == self.features.ndim == 1
-            and len(self.starts) > 1
-            and self.starts[0] == 0
-            and self.starts[-1] == len(self.features)
-            and bool((np.diff(self.starts) >= 0).all())
-            and bool((self.features >= 0).all())
-        )
+        sound = 0 <= self.strength < 1e6 and are_sound(self.starts, self.features)
         if not sound:
             raise ValueError("centroids must list the features of each class")
 
@@ -120,7 +112,7 @@ class Centroids:
         """Centroids of the parts of a model file, every bound checked."""
         if counts.ndim != 1 or counts.min(initial=0) < 0 or counts.max(initial=0) > N_TERMS[-1]:
             raise ValueError("counts of centroids are out of range")
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        starts = starts_of(counts)
         return cls(strength, starts, unpack_gaps(gaps, wide_gaps, starts), codes)
 
     @classmethod
@@ -131,9 +123,7 @@ class Centroids:
 
     def of_classes(self, numbers: IntArray) -> Centroids:
         """The centroids of these classes, in this order; -1 stands for one that has none."""
-        counts = np.where(numbers < 0, 0, np.diff(self.starts)[numbers])
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][numbers] - starts[:-1], counts)
+        starts, at = lists_of(self.starts, numbers)
         return Centroids(self.strength, starts, self.features[at], self.codes[at])
 
     @property
@@ -229,11 +219,7 @@ class ClassSums:
         sums.eliminate_zeros()
         sums.sort_indices()
         class_of_entry = np.repeat(np.arange(n_classes, dtype=np.int32), np.diff(sums.indptr))
-        places = np.empty(sums.nnz, np.int32)
-        cuts = np.searchsorted(sums.indptr, np.arange(0, sums.nnz, _SOME_ENTRIES))
-        for first, last in pairwise([*np.unique(cuts).tolist(), n_classes]):
-            part = slice(sums.indptr[first], sums.indptr[last])
-            places[part] = _places(sums.data[part], class_of_entry[part])
+        places = places_in_lists(sums.indptr.astype(np.int64), sums.data)
         return cls(sums, class_of_entry, places)
 
     def centroids(self, n_terms: int) -> Centroids:
@@ -245,20 +231,9 @@ class ClassSums:
         is_kept = self.places < n_terms
         kept_class, kept_data = self.class_of_entry[is_kept], sums.data[is_kept]
         counts = np.bincount(kept_class, minlength=n_classes)
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        starts = starts_of(counts)
         codes = np.rint(255 * kept_data / largest[kept_class]).astype(np.uint8)
         return Centroids(0.0, starts, sums.indices[is_kept].astype(np.int64), codes)
-
-
-def _places(sizes: Float32Array, class_of_entry: npt.NDArray[np.int32]) -> IntArray:
-    """How each entry ranks among those of its class, which are side by side."""
-    # The bits of numbers above zero are ordered as the numbers are, so that class and entry are
-    # one integer: far faster to sort than by two keys.
-    keys = class_of_entry.astype(np.int64) << 32
-    keys += np.int64(2**32 - 1) - sizes.view(np.uint32)
-    places = np.empty(len(keys), np.int64)
-    places[np.argsort(keys, kind="stable")] = np.arange(len(keys))
-    return places - np.searchsorted(class_of_entry, class_of_entry)
 
 
 def choose_reranking(

@@ -1,9 +1,9 @@
 """Rivals: a class's own SVM, which tells its rows from those of classes it is mistaken for.
 
-Of two classes at different vertices no edge was trained to tell the one from the other: their paths
-part at the source, where each goes with many more. So each class k has one more linear learner
-f_k, trained on few rows: its own, and those of other classes that list it among their m best. The
-m best paths of a row, with costs c, are then ordered by
+No edge is trained to separate two classes whose paths part at the source, where each goes with many
+others. So each class k has one more linear learner f_k, trained on few rows: its own, and those of
+other classes that list it among their m best. The m best paths of a row, with costs c, are then
+ordered by
 
     c_i + mu max(0, 1 - f_i(x))^2,
 
@@ -30,11 +30,12 @@ from .._arrays import (
 from .._checks import check_shape
 from .._threads import in_threads
 from ..model.gaps import pack_gaps, unpack_gaps
+from .class_entries import are_sound, lists_of, places_in_lists, starts_of
 
 N_ENTRIES = (100, 300, 1000)  # candidates for the weights of a class that are kept, at most
 STRENGTHS = (0.25, 0.5, 1.0, 2.0)  # candidates for mu
 _C = 3.0  # good for all sets that were tried; there is too little to gain to choose it each time
-_PASSES, _GAP = 30, 0.1  # of coordinate descent, at most, and where it ends: sooner is worse
+_PASSES, _GAP = 30, 0.1  # of coordinate descent: the most, and where it stops
 _SOME = 64  # classes that are trained at once: what they may need is kept at hand
 _MOST_FEATURES = 2**31
 
@@ -79,12 +80,7 @@ class Rivals:
         check_shape("biases", self.biases, n_classes)
         sound = (
             0 <= self.strength < 1e6
-            and self.starts.ndim == self.features.ndim == 1
-            and len(self.starts) > 1
-            and self.starts[0] == 0
-            and self.starts[-1] == len(self.features)
-            and bool((np.diff(self.starts) >= 0).all())
-            and bool((self.features >= 0).all())
+            and are_sound(self.starts, self.features)
             and bool(np.isfinite(self.units).all() and np.isfinite(self.biases).all())
         )
         if not sound:
@@ -117,7 +113,7 @@ class Rivals:
         """Learners of the parts of a model file, every bound checked."""
         if counts.ndim != 1 or counts.min(initial=0) < 0 or counts.max(initial=0) > N_ENTRIES[-1]:
             raise ValueError("counts of rivals are out of range")
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        starts = starts_of(counts)
         features = unpack_gaps(gaps, wide_gaps, starts)
         if features.max(initial=0) >= _MOST_FEATURES:
             raise ValueError("features of rivals are out of range")
@@ -131,32 +127,28 @@ class Rivals:
         return cls(0.0, starts, np.empty(0, np.int32), np.empty(0, np.int8), nothing, nothing)
 
     def of_classes(self, numbers: IntArray) -> Rivals:
-        """The learners of these classes, in this order; -1 stands for one that knows nothing."""
-        is_known = numbers >= 0
-        counts = np.where(is_known, np.diff(self.starts)[numbers], 0)
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][numbers] - starts[:-1], counts)
+        """The learners of these classes, in this order; -1 stands for one that is never doubted."""
+        starts, at = lists_of(self.starts, numbers)
         units, biases = (
-            np.where(is_known, each[numbers], 0).astype(np.float32)
-            for each in (self.units, self.biases)
+            self.units[numbers],
+            np.where(numbers < 0, np.float32(1), self.biases[numbers]),
         )
         return Rivals(self.strength, starts, self.features[at], self.codes[at], units, biases)
 
     @property
     def n_entries(self) -> int:
-        """Weights of the class with most of them."""
-        return int(np.diff(self.starts).max())
+        """Weights that a class may have: one of the candidates."""
+        most = int(np.diff(self.starts).max())
+        return next(limit for limit in N_ENTRIES if limit >= most)
 
     def cut(self, n_entries: int) -> Rivals:
         """The same with at most so many weights for each class: the largest."""
         counts = np.diff(self.starts)
         if counts.max() <= n_entries:
             return self
-        class_of_entry = np.repeat(np.arange(len(counts)), counts)
-        order = np.lexsort((-np.abs(self.codes.astype(np.int16)), class_of_entry))
-        place = np.arange(len(order)) - self.starts[:-1][class_of_entry]
-        kept = np.sort(order[place < n_entries])
-        starts = np.concatenate([[0], np.cumsum(np.minimum(counts, n_entries))]).astype(np.int64)
+        sizes = np.abs(self.codes).astype(np.float32)
+        kept = places_in_lists(self.starts, sizes) < n_entries
+        starts = starts_of(np.minimum(counts, n_entries))
         return replace(self, starts=starts, features=self.features[kept], codes=self.codes[kept])
 
     @cached_property
@@ -166,19 +158,16 @@ class Rivals:
 
     def margins(self, X: Any, classes: IntArray) -> Float64Array:
         """Margins f_k of rows at some classes each, (n, m)."""
-        return self._of_rows("margins", X, classes)
-
-    def losses(self, X: Any, classes: IntArray) -> Float64Array:
-        """Squared hinges of these margins."""
-        return self._of_rows("losses", X, classes)
-
-    def _of_rows(self, kernel: str, X: Any, classes: IntArray) -> Float64Array:
         from ..kernels import rivals
 
         out = np.empty(classes.shape)
-        rows = X.indptr, X.indices, X.data
-        rivals.losses(*rows, self.arrays, classes, kernel == "margins", out)
+        rivals.margins(X.indptr, X.indices, X.data, self.arrays, classes, out)
         return out
+
+    def losses(self, X: Any, classes: IntArray) -> Float64Array:
+        """Squared hinges of these margins."""
+        short: Float64Array = np.maximum(0, 1 - self.margins(X, classes))
+        return short**2
 
 
 # ---------------------------------------------------------------------- training
@@ -218,16 +207,17 @@ def train_rivals(
 
     if X.shape[1] >= _MOST_FEATURES:
         return None
-    columns, _, renumbered = occurring_columns(X.indices, X.shape[1])
-    csr = X.indptr, renumbered.astype(np.int32, copy=False), X.data
+    columns, indices = _renumbered(X)
+    csr = X.indptr, indices, X.data
     starts = np.empty(n_classes + 1, np.int64)
     most = len(y_encoded) + int(np.count_nonzero(listed >= 0))
     rows, signs = np.empty(most, np.int32), np.empty(most, np.int8)
     kernels.group_by_class(y_encoded, listed, starts, rows, signs)
     # Heavy rows that contradict each other would take thousands of passes: without these, the last
     # one to be visited would win.
-    relative = np.minimum(sample_weight / np.median(sample_weight[y_encoded >= 0]), 1)
-    costs = (_C / unit**2 * relative).astype(np.float32)
+    median = np.median(sample_weight[y_encoded >= 0])
+    costs = (_C / unit**2 * (np.minimum(sample_weight, median) / median)).astype(np.float32)
+    costs = np.maximum(costs, np.finfo(np.float32).tiny)
     norms = squared_lengths(X).astype(np.float32)
     lengths = np.concatenate([[0], np.cumsum(np.diff(X.indptr)[rows[: starts[-1]]])])
     n_values = np.minimum(np.diff(lengths[starts]), n_entries)
@@ -243,10 +233,16 @@ def train_rivals(
             *(n_entries, _PASSES, np.float32(_GAP), np.zeros(len(columns), np.float32)),
             *(ends, features, codes, units, biases),
         )
-        return np.diff(ends), features[: ends[-1]], codes[: ends[-1]]
+        # Copies, as a view would keep all that was set aside.
+        return np.diff(ends), columns[features[: ends[-1]]], codes[: ends[-1]].copy()
 
     cuts = [*range(0, n_classes, _SOME), n_classes]
     parts = in_threads(train, pairwise(cuts), n_jobs)
     counts, features, codes = (np.concatenate(each) for each in zip(*parts, strict=True))
-    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Rivals(0.0, ends, columns[features].astype(np.int32), codes, units, biases)
+    return Rivals(0.0, starts_of(counts), features, codes, units, biases)
+
+
+def _renumbered(X: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Columns that occur, and the indices of a matrix renumbered to them."""
+    columns, _, renumbered = occurring_columns(X.indices, X.shape[1])
+    return columns.astype(np.int32), renumbered.astype(np.int32, copy=False)

@@ -55,7 +55,7 @@ def _product(indices, data, start, stop, weights):
     return total
 
 
-@part(fastmath=SUMS)
+@part
 def _descend(
     indptr, indices, data, rows, signs, costs, norms, square, duals, active, weights, passes, gap
 ):
@@ -75,7 +75,8 @@ def _descend(
             i, sign = rows[m], np.float32(signs[m])
             start, stop = indptr[i], indptr[i + 1]
             margin = sign * (_product(indices, data, start, stop, weights) + bias)
-            slope = margin - np.float32(1) + duals[m] / (2 * costs[i])
+            slack = np.float32(0.5) / costs[i]
+            slope = margin - np.float32(1) + slack * duals[m]
             if duals[m] == 0 and slope >= 0:
                 if slope > steepest:
                     n_active -= 1
@@ -85,7 +86,7 @@ def _descend(
                 continue
             at += 1
             worst = max(worst, abs(slope))
-            step = slope / (norms[i] + square + np.float32(0.5) / costs[i])
+            step = slope / (norms[i] + square + slack)
             new = max(duals[m] - step, np.float32(0))
             change = sign * (new - duals[m])
             duals[m] = new
@@ -203,12 +204,8 @@ def rivalry(indices, data, start, stop, r, number):
 
 
 @kernel
-def losses(indptr, indices, data, r, classes, of_margins, out):
-    """Squared hinge of every row at each of its classes, or the margins themselves."""
+def margins(indptr, indices, data, r, classes, out):
+    """Margins of every row at each of its classes."""
     for i in range(indptr.size - 1):
-        start, stop = indptr[i], indptr[i + 1]
         for c in range(classes.shape[1]):
-            if of_margins:
-                out[i, c] = rival_margin(indices, data, start, stop, r, classes[i, c])
-            else:
-                out[i, c] = rivalry(indices, data, start, stop, r, classes[i, c])
+            out[i, c] = rival_margin(indices, data, indptr[i], indptr[i + 1], r, classes[i, c])

@@ -7,6 +7,7 @@ system.
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..classifier import TrellisClassifier
 from ..data.text_features import TextFeatures
+from ..decoding.rivals import Rivals
 from ..ensemble import TrellisEnsemble
 from ..text import TrellisTextClassifier
 from .answers import answer
@@ -37,6 +39,10 @@ def compile_kernels() -> None:
     ]
     for classifier in classifiers:
         _ask(TrellisTextClassifier(classifier).fit(texts, labels), requests)
+    rivalled = TrellisTextClassifier(classifiers[1]).fit(texts, labels)
+    inner = rivalled.classifier_
+    inner.model_ = replace(inner.model_, rivals=Rivals.none(inner.model_.n_classes))
+    _ask(rivalled, requests)
     _ask(classifiers[0].fit(TextFeatures((1, 1), None, None).fit_transform(texts, 1), labels), [])
     many = TrellisClassifier(
         random_state=0, calibration=0.3
