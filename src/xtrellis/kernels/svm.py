@@ -7,6 +7,7 @@ the weight of a constant feature u; ``unit`` is u^2. The squared lengths in ``no
 import numpy as np
 
 from ._jit import SUMS, kernel, part
+from ._prefetch import FAR, fetch_rows
 from .learn import row_margins
 
 _FEW = 8  # an update of fewer than one in this many edges goes edge by edge
@@ -95,7 +96,12 @@ def svm_pass(
     losses[:] = 0
     values[:] = 0
     n_summed = 0
-    for i in order:
+    is_far = 4 * weights.size > FAR
+    for at in range(order.size):
+        i = order[at]
+        if is_far and at + 1 < order.size:
+            following = order[at + 1]
+            fetch_rows(indices, indptr[following], indptr[following + 1], weights)
         start, stop = indptr[i], indptr[i + 1]
         row_margins(indices, data, start, stop, weights, bias, margins)
         own = duals[i]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
@@ -9,7 +10,7 @@ from binary_problems import block_of, dense_optimum, objective, run, train
 from samples import shared_set, topics
 from xtrellis import TrellisClassifier
 from xtrellis.learning import LinearSVM
-from xtrellis.learning.learners import svm
+from xtrellis.learning.learners import svm, svm_state
 from xtrellis.learning.learners.svm_state import Columns
 
 
@@ -164,6 +165,27 @@ def test_weights_are_those_of_the_dual_variables_after_passes_over_the_support(m
     pulls = signs * columns.duals
     np.testing.assert_allclose(X.T @ pulls, columns.weights, atol=1e-4)
     np.testing.assert_allclose(pulls.sum(axis=0), columns.bias, atol=1e-3)
+
+
+def test_many_edges_that_stall_are_solved_by_smaller_steps(monkeypatch):
+    """Not by Newton's method, which takes them one by one and twenty times as long."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 500, 2000)
+    own = rng.integers(0, 4000, (500, 3))[y]
+    columns = np.concatenate([own, np.minimum(rng.zipf(1.5, (2000, 1)), 200) - 1], axis=1)
+    starts = np.arange(0, columns.size + 1, 4)
+    X = sparse.csr_matrix((np.full(columns.size, 0.5, np.float32), columns.ravel(), starts))
+    X.sum_duplicates()
+    monkeypatch.setattr(svm_state, "MOST_IGNORED", np.inf)
+    block, learner = block_of(X, np.where(y < 20, y, -1), 20), LinearSVM(30.0, tolerance=0.3)
+    handed_over = []
+    for many in (2, svm.MANY):
+        monkeypatch.setattr(svm, "MANY", many)
+        state = run(learner, block, learner.start(block), learner.epochs)
+        assert learner.converged(state)
+        handed_over.append(len(state.newton_edges))
+    assert handed_over[0] > 10
+    assert handed_over[1] == 0
 
 
 @pytest.mark.parametrize("C", [1.0, 10.0, 30.0])

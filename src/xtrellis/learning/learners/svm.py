@@ -4,10 +4,13 @@ All edges of a block descend together at first, in rounds of three passes over t
 rounds bring most of them to their optimum. The last pass of a round measures each edge's duality
 gap. Where few dual variables are positive, the first passes of later rounds give way to more passes
 of each edge over the rows of its own positive variables alone, which are cheap. Edges that are
-solved rest while the others go on, which costs less the fewer they are. An edge
-whose gap no longer falls is ill-conditioned, for example because heavy rows contradict each other.
-It leaves the others for good and is solved by itself, by Newton's method on the primal objective,
-which takes a few steps whatever the weights of the rows.
+solved rest while the others go on, which costs less the fewer they are.
+
+Variables with a small gradient stay as they are. But many small ones add up: where the gaps of many
+edges no longer fall, smaller ones count, too. An edge whose gap does not fall even so is
+ill-conditioned, for example because heavy rows contradict each other. It leaves the others for good
+and is solved by itself, by Newton's method on the primal objective, which takes a few steps
+whatever the weights of the rows.
 """
 
 from __future__ import annotations
@@ -38,6 +41,9 @@ LEAST_GAP = 1e-5  # that sums in single precision can tell
 MAX_DUAL = 1e3  # single precision holds weights to about 1e-7 of the largest dual variable
 NEWTON_STEPS = 20  # per edge and round
 NEWTON_ROUNDS = 5
+MANY = 1 / 4  # of the edges no longer fall: then gradients count that are so much smaller,
+CLOSER = 16  # down to
+LEAST_MOVE = 1e-3  # times the tolerance
 ROUGH = 2  # times the tolerance, for judging settings
 FAR = 0.3  # gap of an edge that even then must be solved
 
@@ -141,12 +147,21 @@ class LinearSVM(Learner):
     def _descend(self, block: Block, state: SVMState, order: IntArray) -> None:
         """A round over these rows; then see which edges it solved, and which it will not."""
         state.n_rounds += 1
-        losses = self._round(block, state, order, PASSES, 0.1 * self.tolerance)
+        losses = self._round(block, state, order, PASSES, state.least_move)
         state.losses[state.edges] = losses[0]
         self._measure(state, losses)
         if state.n_rounds % JUDGED == 0 or state.n_rounds >= MAX_ROUNDS:
-            self._hand_over(block, state, self._stubborn(state))
+            self._judge(block, state)
         self._rest(block, state, order)
+
+    def _judge(self, block: Block, state: SVMState) -> None:
+        """Hand over the edges that descent does not solve, but look closer if they are many."""
+        stubborn = self._stubborn(state)
+        ends = state.n_rounds >= MAX_ROUNDS or state.least_move < LEAST_MOVE * self.tolerance
+        if stubborn.mean() > MANY and not ends:
+            state.least_move /= CLOSER
+        else:
+            self._hand_over(block, state, stubborn)
 
     def _rest(self, block: Block, state: SVMState, order: IntArray) -> None:
         """Let the edges rest that are solved, if they are many."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..._arrays import Float32Array, IntArray
 from .learner import Block
 
+MOST_IGNORED = 0.006  # gradient that variables do not follow at first; or a tenth of the tolerance
 _ROWS = 1_024  # of a table, put into order at once
 
 
@@ -89,6 +90,8 @@ class SVMState:
         Rounds of descent, and of Newton's method, since the last restart; the number of rows.
     tolerance : float
         What "solved" means for these rows: a gap of at most so much.
+    least_move : float
+        Gradient above which a row's variables move. Many small ones add up to a large gap.
     """
 
     costs: Float32Array
@@ -107,6 +110,7 @@ class SVMState:
     n_newton: int = 0
     n_rows: int = 0
     tolerance: float = 0.0
+    least_move: float = 0.0
 
     @property
     def edges(self) -> IntArray:
@@ -121,6 +125,7 @@ class SVMState:
         self.gaps[:] = self.earlier[:] = np.inf
         self.n_rounds, self.n_newton = 0, 0
         self.n_rows, self.tolerance = n_rows, tolerance
+        self.least_move = min(0.1 * tolerance, MOST_IGNORED)
 
     def renumber(self, block: Block) -> None:
         """Targets as numbers of the edges in coordinate descent."""
