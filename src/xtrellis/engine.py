@@ -21,7 +21,7 @@ from .graph.assignment import (
 )
 from .graph.similarity import Order, shares_near
 from .graph.trellis import Trellis
-from .held_out import floor_of, uncalibrated
+from .held_out import evenly, floor_of, uncalibrated
 from .learning.learners import Learner, LinearSVM
 from .learning.rows import TrainingRows, hold_out_rows, prepare_rows, typical_length
 from .learning.training import Report, TrainedEdges, train_before, train_edges
@@ -38,6 +38,7 @@ ENOUGH = 100  # held-out rows; with fewer, differences between settings are chan
 _MANY_ROWS = 10_000  # settings are tried on at most so many rows,
 _MANY_VALUES = 500_000  # with at most so many values,
 _SOME_ROWS = 5_000  # except that fewer rows than these would judge by chance: of dense features
+_NEAR_ROWS = 2_500  # that orders of the classes are compared on by nearness
 _SHARES = 2  # times as many rows are held out of a sample: they judge more reliably
 
 
@@ -176,7 +177,7 @@ class Engine:
     def _shares_near(self, order: Order, sums: Any) -> tuple[float, float]:
         """Shares of the held-out rows near to their own vertex of the first slice, and found."""
         vertices = self.trellis.path_vertices(self.assignment(order).path_of_class)[:, 0]
-        aside = self.sample
+        aside = evenly(self.sample, _NEAR_ROWS)
         return shares_near(sums, vertices - vertices.min(), aside.X, aside.y_encoded)
 
     def with_trellis(self, trellis: Trellis) -> Engine:

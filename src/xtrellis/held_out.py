@@ -121,7 +121,7 @@ def fitted_calibration(
 def _fitted_temperature(
     estimator: TrellisClassifier, model: TrellisModel, rows: LabelledRows
 ) -> Tempered:
-    some = _evenly(rows, _TEMPERATURE_SAMPLE)
+    some = evenly(rows, _TEMPERATURE_SAMPLE)
     temperature = calibration.fit_temperature(
         model.trellis,
         model.margins(some.X),
@@ -138,7 +138,7 @@ def _weights(judged: Sequence[Judged]) -> Float32Array:
     return np.concatenate([each.rows.sample_weight for each in judged])
 
 
-def _evenly(data: LabelledRows, n: int) -> LabelledRows:
+def evenly(data: LabelledRows, n: int) -> LabelledRows:
     """At most n of the rows, evenly from all: they may be in the order of their classes."""
     n_rows = len(data.y_encoded)
     return data if n_rows <= n else data[np.linspace(0, n_rows - 1, n).astype(np.int64)]
@@ -173,7 +173,7 @@ def choose_threshold(judged: Sequence[Judged], n_jobs: int | None) -> float:
         return 0.0  # so few rows cannot show so small a loss
     share = min(1.0, _PRUNING_SAMPLE / n_rows)
     judged = [
-        Judged(each.model, _evenly(each.rows, int(share * len(each.rows.y_encoded))))
+        Judged(each.model, evenly(each.rows, int(share * len(each.rows.y_encoded))))
         for each in judged
     ]
     shares = _weights(judged) / _weights(judged).sum()

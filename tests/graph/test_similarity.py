@@ -1,5 +1,7 @@
 """Similarity of classes: vectors, clusters of given sizes, linkage; within its memory."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +23,48 @@ def test_fill_keeps_to_the_sizes(sizes, seed):
 def test_fill_lets_those_go_first_who_lose_most():
     likeness = np.array([[0.9, 0.8], [0.7, 0.1], [0.2, 0.3]], dtype=np.float32)
     assert similarity._fill(likeness, np.array([1, 2])).tolist() == [1, 0, 1]
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=2, max_size=40),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 200, 2**20]),
+)
+def test_fill_by_few_keeps_to_the_sizes(sizes, seed, most):
+    """And if all clusters are looked at, its clusters are those of a whole table."""
+    rng = np.random.RandomState(seed)
+    vectors = rng.standard_normal((sum(sizes), 5)).astype(np.float32)
+    centres = rng.standard_normal((len(sizes), 5)).astype(np.float32)
+    vectors, centres = (
+        each / np.linalg.norm(each, axis=1, keepdims=True) for each in (vectors, centres)
+    )
+    with mock.patch.object(similarity, "_MAX_TABLE", most):
+        clusters = similarity._fill_by_few(vectors, centres, np.array(sizes))
+        np.testing.assert_array_equal(np.bincount(clusters, minlength=len(sizes)), sizes)
+        if len(sizes) <= similarity._FEW and most > 200:
+            expected = similarity._fill(vectors @ centres.T, np.array(sizes))
+            np.testing.assert_array_equal(clusters, expected)
+
+
+def test_many_classes_are_clustered_as_well_as_few(monkeypatch):
+    """Halves of halves alone would tear groups apart."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(60), 20)
+    vectors = unit_vectors(60, 40)[groups] + 0.5 * unit_vectors(1200, 40)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    mixed = rng.permutation(1200)
+    shared = np.repeat(np.arange(40), 30)[:, np.newaxis]  # not the sizes of the groups
+
+    def together():
+        order = similarity.class_order(mixed, vectors, shared, 1, np.random.RandomState(0), None)
+        parts = groups[order].reshape(40, 30)
+        return np.mean([np.bincount(part).max() for part in parts])
+
+    whole = together()
+    monkeypatch.setattr(similarity, "_MAX_TABLE", 40 * 1200 - 1)
+    assert together() > 0.97 * whole
+    monkeypatch.setattr(similarity, "_FEW_ROUNDS", 1)
+    assert together() < 0.95 * whole
 
 
 def unit_vectors(n, n_dimensions=20):

@@ -361,4 +361,5 @@ def test_more_epochs_solve_what_is_hard(tmp_path, always_from_disk):
         TrellisClassifier(**settings).fit_shards(shards)
     patient = TrellisClassifier(epochs=2000, **settings).fit_shards(shards)
     expected = TrellisClassifier(**settings).fit(X, y)
-    np.testing.assert_allclose(patient.margins(X), expected.margins(X), atol=0.1)  # both within the tolerance
+    # As near as the tolerance asks for: next to the losses, weights of this size count little.
+    np.testing.assert_allclose(patient.margins(X), expected.margins(X), atol=0.1)

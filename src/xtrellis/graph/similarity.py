@@ -31,7 +31,9 @@ _POWER_ITERATIONS = 4  # of the singular value decomposition
 _PARTS = 4  # of a product that threads share
 _ENOUGH_FOR_THREADS = 500  # classes: with fewer, threads would wait for Python's lock
 _STARTS = 3  # of k-means, and one from linkage
-_ROUNDS = 20  # of k-means, at most
+_ROUNDS = 20  # of k-means, at most;
+_FEW_ROUNDS = 8  # where one takes minutes,
+_FEW = 16  # and only so many clusters of a class are looked at
 _SOME_ROWS = 1_000  # whose cosines with all groups are computed at once
 
 
@@ -211,6 +213,7 @@ def class_order(
     order = members
     if len(members) * len(cuts) > _MAX_TABLE:
         order = _part(members, vectors, cuts, rng)
+        order, _ = _refine(order, vectors[order], np.diff(cuts), _FEW_ROUNDS)
     elif len(cuts) > 2:
         order = _best_parts(members, vectors, cuts, rng, n_jobs)
     return np.concatenate(
@@ -288,20 +291,26 @@ def _half(vectors: Float32Array, size: int, rng: np.random.RandomState) -> npt.N
     return first
 
 
-def _refine(members: IntArray, vectors: Float32Array, sizes: IntArray) -> tuple[IntArray, float]:
+def _refine(
+    members: IntArray, vectors: Float32Array, sizes: IntArray, n_rounds: int = _ROUNDS
+) -> tuple[IntArray, float]:
     """Members in a better order for clusters of these sizes, by spherical k-means; and its fit."""
     from ..kernels import cluster as kernels
 
     cluster = best = np.repeat(np.arange(len(sizes)), sizes)
     sums = np.empty((len(sizes), vectors.shape[1]), np.float32)
     highest = 0.0
-    for _ in range(_ROUNDS):
+    for _ in range(n_rounds):
         kernels.cluster_sums(vectors, cluster, sums)
         fit = float(np.linalg.norm(sums, axis=1).sum())  # of members to their centres
         if fit <= highest:
             break
         highest, best = fit, cluster
-        cluster = _fill(vectors @ _unit(sums).T, sizes)
+        centres = _unit(sums)
+        if len(vectors) * len(sizes) > _MAX_TABLE:
+            cluster = _fill_by_few(vectors, centres, sizes)
+        else:
+            cluster = _fill(vectors @ centres.T, sizes)
     return members[np.argsort(best, kind="stable")], highest
 
 
@@ -320,6 +329,35 @@ def _fill(likeness: Float32Array, sizes: IntArray) -> IntArray:
         turn = np.argsort(-gap[: len(waiting)], kind="stable")
         later = np.empty_like(waiting)
         waiting = later[: kernels.assign(waiting, turn, preferred, capacity, clusters, later)]
+    return clusters
+
+
+def _fill_by_few(vectors: Float32Array, centres: Float32Array, sizes: IntArray) -> IntArray:
+    """The same, where a table of all likenesses is too large: by the few highest of each vector.
+
+    Vectors whose few clusters are full get what is left, as many at a time as a table can hold.
+    """
+    from ..kernels import cluster as kernels
+
+    n = len(vectors)
+    likeness, few = np.empty((n, _FEW), np.float32), np.empty((n, _FEW), np.int32)
+    at_once = max(1, _MAX_TABLE // len(centres) // 4)
+    for start in range(0, n, at_once):
+        part = slice(start, start + at_once)
+        kernels.highest(vectors[part] @ centres.T, likeness[part], few[part])
+    clusters, capacity, waiting = np.full(n, -1), sizes.copy(), np.arange(n)
+    while waiting.size:
+        preferred, gap = np.empty(len(waiting), np.int64), np.empty(len(waiting), np.float32)
+        kernels.two_best_of_few(likeness, few, waiting, capacity, preferred, gap)
+        waiting, gap = waiting[preferred >= 0], gap[preferred >= 0]
+        preferred, later = preferred[preferred >= 0], np.empty_like(waiting)
+        turn = np.argsort(-gap, kind="stable")
+        waiting = later[: kernels.assign(waiting, turn, preferred, capacity, clusters, later)]
+    left = np.flatnonzero(clusters < 0)
+    for start in range(0, len(left), at_once):
+        some = left[start : start + at_once]
+        clusters[some] = _fill(vectors[some] @ centres.T, capacity)
+        capacity -= np.bincount(clusters[some], minlength=len(capacity))
     return clusters
 
 

@@ -188,6 +188,41 @@ def two_best(likeness, waiting, capacity, preferred, gap):
 
 
 @kernel(fastmath=SUMS)
+def highest(table, values, columns):
+    """The highest values of each row of a table, and in which columns they are, highest first."""
+    n = values.shape[1]
+    for i in range(table.shape[0]):
+        own, places = values[i], columns[i]
+        for k in range(n):
+            own[k], places[k] = np.float32(-2), -1  # below every cosine
+        for c in range(table.shape[1]):
+            value = table[i, c]
+            if value > own[n - 1]:
+                k = n - 1
+                while k > 0 and own[k - 1] < value:
+                    own[k], places[k] = own[k - 1], places[k - 1]
+                    k -= 1
+                own[k], places[k] = value, c
+
+
+@kernel(fastmath=SUMS)
+def two_best_of_few(likeness, few, waiting, capacity, preferred, gap):
+    """As ``two_best``, of those that :func:`highest` found; -1 if none of them is open."""
+    last = few.shape[1] - 1
+    for q in range(waiting.size):
+        i, at, best, second = waiting[q], -1, np.float32(0), likeness[waiting[q], last]
+        for k in range(last + 1):
+            c = few[i, k]
+            if c >= 0 and capacity[c] > 0:
+                if at >= 0:
+                    second = likeness[i, k]
+                    break
+                best, at = likeness[i, k], c
+        preferred[q] = at
+        gap[q] = best - second
+
+
+@kernel(fastmath=SUMS)
 def assign(waiting, turn, preferred, capacity, cluster, later):
     """Assign the rows, in turn, to their preferred clusters; list the others in ``later``.
 
