@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 _OPENED = (
     3  # vertices of a slice, whose classes may be a row's rivals: more take longer, for little
 )
-_SURE = 2.0  # standard deviations that rivals must gain: they take time, and room in the file
-_MANY_ROWS = 50_000  # of more rows, only as many have rivals
+_RIVALS_GAIN = 2 * LEAST_GAIN  # for rivals, as they take more time and room in the file,
+_SURE = 2.0  # and standard deviations that they must gain
+_MANY_ROWS = 50_000  # of more rows, only as many have rivals,
+_FEW_ROWS = 7_000  # or as many at first, to see whether there is anything to gain
 _ROWS = 1_024  # that are searched for at once
 
 
@@ -73,31 +75,11 @@ def with_reranking(
     chosen = _with_centroids(judged, sums, N_TERMS[kind], strength) if strength else list(judged)
     if are_sums or model.trellis.n_slices < 2 or not _may_gain(costs, hits, weights):
         return chosen
-    trained = [
-        rivals_of(each.model, data, own, n_jobs=estimator.n_jobs)
-        for each, own in zip(judged, inside, strict=True)
-    ]
-    found = [each for each in trained if each is not None]
-    if len(found) < len(judged):
+    found = _rivals_if_worth_it(judged, data, inside, (costs, hits, weights), estimator.n_jobs)
+    if found is None:
         return chosen
-    losses = [
-        np.concatenate(
-            [
-                own.cut(n_entries).losses(each.rows.X, _classes_listed(each))
-                for own, each in zip(found, judged, strict=True)
-            ]
-        )
-        for n_entries in rivals.N_ENTRIES
-    ]
-    gains = [-each for each in losses]
-    kind, strength = choose_reranking(costs, gains, hits, weights, rivals.STRENGTHS, _SURE)
-    if not strength:
-        return chosen
-    n_entries = rivals.N_ENTRIES[kind]
     return [
-        Judged(
-            replace(each.model, rivals=replace(own.cut(n_entries), strength=strength)), each.rows
-        )
+        Judged(replace(each.model, rivals=own), each.rows)
         for each, own in zip(chosen, found, strict=True)
     ]
 
@@ -149,7 +131,51 @@ def _may_gain(
 ) -> bool:
     """Whether there are enough rows whose class is listed, but not the first."""
     first = np.take_along_axis(hits, costs.argmin(axis=1)[:, np.newaxis], axis=1)[:, 0]
-    return bool(np.average(hits.any(axis=1) & ~first, weights=weights) >= LEAST_GAIN)
+    return bool(np.average(hits.any(axis=1) & ~first, weights=weights) >= _RIVALS_GAIN)
+
+
+def _rivals_if_worth_it(
+    judged: Sequence[Judged],
+    data: LabelledRows,
+    inside: Sequence[npt.NDArray[np.bool_]],
+    outcomes: tuple[Float64Array, npt.NDArray[np.bool_], npt.NDArray[np.floating[Any]]],
+    n_jobs: int | None,
+) -> list[Rivals] | None:
+    """The learners of the models, with how much they count; None if held-out rows gain too little.
+
+    Rivals of few rows are trained first, which takes a fraction of the time: where these gain
+    nothing, those of all rows would gain too little. ``outcomes`` are the costs of the rows' best
+    paths, which of these are the true ones, and how much the rows count.
+    """
+    stages = [(_FEW_ROWS, LEAST_GAIN, 1.0), (_MANY_ROWS, _RIVALS_GAIN, _SURE)]
+    if max(int(own.sum()) for own in inside) <= _FEW_ROWS:
+        del stages[0]
+    found: list[Rivals] = []
+    for most_rows, least_gain, n_deviations in stages:
+        trained = [
+            rivals_of(each.model, data, own, n_jobs=n_jobs, most_rows=most_rows)
+            for each, own in zip(judged, inside, strict=True)
+        ]
+        found = [each for each in trained if each is not None]
+        if len(found) < len(judged):
+            return None
+        losses = [
+            np.concatenate(
+                [
+                    own.cut(n_entries).losses(each.rows.X, _classes_listed(each))
+                    for own, each in zip(found, judged, strict=True)
+                ]
+            )
+            for n_entries in rivals.N_ENTRIES
+        ]
+        costs, hits, weights = outcomes
+        kind, strength = choose_reranking(
+            costs, [-each for each in losses], hits, weights, rivals.STRENGTHS, n_deviations,
+            least_gain,
+        )  # fmt: skip
+        if not strength:
+            return None
+    return [replace(own.cut(rivals.N_ENTRIES[kind]), strength=strength) for own in found]
 
 
 def rivals_of(
@@ -158,16 +184,19 @@ def rivals_of(
     inside: npt.NDArray[np.bool_] | None = None,
     n_entries: int = rivals.N_ENTRIES[-1],
     n_jobs: int | None = None,
+    most_rows: int | None = None,
 ) -> Rivals | None:
     """Learners of a model's classes against the rivals that it finds, with a strength of zero.
 
-    They learn from all rows, or from those inside.
+    They learn from all rows, or from those inside; of more than ``most_rows``, only so many have
+    rivals.
     """
     own = np.arange(len(data.y_encoded)) if inside is None else np.flatnonzero(inside)
     y_encoded = np.full(len(data.y_encoded), -1, np.int64)
     y_encoded[own] = data.y_encoded[own]
-    if len(own) > _MANY_ROWS:
-        own = np.sort(np.random.RandomState(0).permutation(own)[:_MANY_ROWS])
+    most_rows = most_rows or _MANY_ROWS
+    if len(own) > most_rows:
+        own = np.sort(np.random.RandomState(0).permutation(own)[:most_rows])
     listed = np.full((len(data.y_encoded), min(N_RERANKED, model.n_classes)), -1, np.int32)
     n_openable = 1 + _OPENED * (model.trellis.n_slices - 1)
 

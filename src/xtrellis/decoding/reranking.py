@@ -243,13 +243,14 @@ def choose_reranking(
     sample_weight: Float32Array,
     strengths: Sequence[float] = STRENGTHS,
     n_deviations: float = 1.0,
+    least_gain: float = LEAST_GAIN,
 ) -> tuple[int, float]:
     """Which of several kinds of cosines, and at which strength, makes rows right most often.
 
     Among those whose gain is within half a point of the best, or within chance of it, the first
     kind is taken, at its smallest strength: centroids are then small, and the search ends early.
-    The strength is zero if the gain is not enough, or may be chance itself: less than so many
-    standard deviations. ``hits`` says which of a row's paths is the true one, if any.
+    The strength is zero if the gain is less than ``least_gain``, or may be chance itself: less than
+    so many standard deviations. ``hits`` says which of a row's paths is the true one, if any.
     """
     if len(hits) < ENOUGH:
         return 0, 0.0
@@ -269,7 +270,7 @@ def choose_reranking(
     gains = np.array([share @ outcome for outcome in outcomes]) - share @ before
     best = int(np.argmax(gains))
     for gain, outcome, (kind, strength) in zip(gains, outcomes, settings, strict=True):
-        is_worth_it = gain >= max(LEAST_GAIN, n_deviations * chance(outcome, before))
+        is_worth_it = gain >= max(least_gain, n_deviations * chance(outcome, before))
         if is_worth_it and gain >= gains[best] - max(LEAST_GAIN, chance(outcome, outcomes[best])):
             return kind, strength
     return 0, 0.0
