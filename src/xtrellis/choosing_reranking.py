@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     from .classifier import TrellisClassifier
     from .fitting import LabelledRows
 
-_OPENED = (
-    3  # vertices of a slice, whose classes may be a row's rivals: more take longer, for little
-)
-_RIVALS_GAIN = 2 * LEAST_GAIN  # for rivals, as they take more time and room in the file,
-_SURE = 2.0  # and standard deviations that they must gain
+_OPENED = 3  # vertices of a slice whose classes may be a row's rivals: more gain little
+_RIVALS_GAIN = 2 * LEAST_GAIN  # that rivals must be worth, as they take more time and room,
+_SURE = 2.0  # in standard deviations, too
 _MANY_ROWS = 50_000  # of more rows, only as many have rivals,
 _FEW_ROWS = 7_000  # or as many at first, to see whether there is anything to gain
 _ROWS = 1_024  # that are searched for at once

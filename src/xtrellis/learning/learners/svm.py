@@ -41,9 +41,9 @@ LEAST_GAP = 1e-5  # that sums in single precision can tell
 MAX_DUAL = 1e3  # single precision holds weights to about 1e-7 of the largest dual variable
 NEWTON_STEPS = 20  # per edge and round
 NEWTON_ROUNDS = 5
-MANY = 1 / 4  # of the edges no longer fall: then gradients count that are so much smaller,
-CLOSER = 16  # down to
-LEAST_MOVE = 1e-3  # times the tolerance
+MANY = 1 / 4  # of the edges: if the gaps of more no longer fall, smaller gradients count,
+CLOSER = 16  # by this factor,
+LEAST_MOVE = 1e-3  # as long as they are larger than this share of the tolerance
 ROUGH = 2  # times the tolerance, for judging settings
 FAR = 0.3  # gap of an edge that even then must be solved
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..._arrays import Float32Array, IntArray
 from .learner import Block
 
-MOST_IGNORED = 0.006  # gradient that variables do not follow at first; or a tenth of the tolerance
+MOST_IGNORED = 0.006  # gradient that is not followed at first; or a tenth of the tolerance, if less
 _ROWS = 1_024  # of a table, put into order at once
 
 
