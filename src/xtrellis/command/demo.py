@@ -186,8 +186,8 @@ def ship(data: TextSplit, output: Path, n_jobs: int) -> tuple[TrellisTextClassif
     )
     saved = _measured(
         "local, pruned",
-        "local, C = 3, b = 40, pruned, with its vocabulary",
-        "pruned",
+        "b = 40, terms chosen, pruned, with its vocabulary",
+        "terms chosen, pruned",
         model,
         model.transform(data.test_texts),
         data.test_labels,
